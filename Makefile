@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+# workload_exporter: everything is built under build/; `make help` lists the targets.
+
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDARY:
+Q := $(if $(V),,@)
+
+BUILD   := build
+DESTDIR ?=
+prefix  ?= /usr/local
+CC      := gcc
+CLANG   ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /sbin/bpftool) bpftool)
+PYTHON  ?= /usr/bin/python3
+CLANG_FORMAT ?= clang-format
+
+# What the build needs, and what the tests need beside it.
+DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf-dev zlib1g-dev \
+             libmicrohttpd-dev uthash-dev
+DEPS_DEMO := python3
+DEPS_TEST := libcriterion-dev python3 python3-pytest python3-prometheus-client prometheus nginx-light \
+             redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless
+DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
+
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REVISION := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+BRANCH   := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null || echo unknown)
+
+WARNINGS := -Wall -Wextra -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wshadow \
+            -Wvla -Wundef -Wwrite-strings -Wformat=2 -Werror
+INCLUDES := -Iexporter -Ibpf -I$(BUILD)/bpf
+CFLAGS   ?= -O2 -g
+HARDEN   := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
+ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS)
+LIBS     := -lbpf -lelf -lz -lmicrohttpd -lm
+ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
+
+FEATURES := discovery requests threads
+SKELETONS := $(FEATURES:%=$(BUILD)/bpf/%.skel.h)
+
+SOURCES := $(wildcard exporter/*.c exporter/*/*.c)
+OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
+# The part that needs no kernel: what the unit tests are linked with. Only main.c, the loader and
+# read/ know libbpf.
+PURE    := $(filter-out exporter/main.c exporter/loader.c exporter/read/%,$(SOURCES))
+UNIT    := $(wildcard tests/unit/*.c)
+UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o)
+WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))
+
+C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*.[ch] exporter/*/*.[ch] tests/*/*.[ch])
+
+.PHONY: help deps deps-test deps-lint all run demo test test-unit test-bpf test-live lint format \
+        clean install readme
+
+help: ## show the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+
+deps: ## install what the build needs and this machine lacks
+	$(Q)scripts/deps.sh $(DEPS)
+
+deps-test:
+	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST)
+
+deps-lint:
+	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_LINT)
+
+all: $(BUILD)/workload_exporter ## build the exporter
+
+# `run`, `demo` and `test` install first and then build in a second make, because which compiler
+# and which libraries there are is only known afterwards.
+run: deps ## install what is missing, build, and start on http://localhost:10070/metrics
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)scripts/run.sh $(BUILD)/workload_exporter $(ARGS)
+
+demo: ## a thread-pool service under load, watched live in this terminal
+	$(Q)scripts/deps.sh $(DEPS) $(DEPS_DEMO)
+	$(Q)$(MAKE) --no-print-directory all $(BUILD)/workloads/pool_server $(BUILD)/workloads/pool_client
+	$(Q)$(PYTHON) scripts/demo.py --build $(BUILD)
+
+test: deps-test ## unit, machine and live tests
+	$(Q)$(MAKE) --no-print-directory test-unit test-bpf test-live
+
+# --- BPF programs ---------------------------------------------------------------------------------
+
+BPF_CFLAGS := -std=gnu11 -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter \
+              -DWORKLOAD_BPF -Ibpf
+
+define bpf_object # architecture of this machine's skeletons, or another that must compile as well
+$(BUILD)/bpf/$(1)/%.bpf.o: bpf/%.bpf.c Makefile
+	$$(if $$(Q),@echo "  BPF    $$@")
+	@mkdir -p $$(@D)
+	$$(Q)$$(CLANG) $$(BPF_CFLAGS) -D__TARGET_ARCH_$(1) -MMD -MP -c $$< -o $$@
+endef
+$(eval $(call bpf_object,x86))
+$(eval $(call bpf_object,arm64))
+
+ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
+
+$(BUILD)/bpf/%.skel.h: $(BUILD)/bpf/$(ARCH)/%.bpf.o
+	$(if $(Q),@echo "  SKEL   $@")
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+bpf-all: $(foreach a,x86 arm64,$(FEATURES:%=$(BUILD)/bpf/$(a)/%.bpf.o)) ## compile the BPF programs for every architecture
+
+# --- exporter -------------------------------------------------------------------------------------
+
+$(BUILD)/version.h: FORCE
+	@mkdir -p $(@D)
+	@printf '#define VERSION "%s"\n#define REVISION "%s"\n#define BRANCH "%s"\n' \
+		'$(VERSION)' '$(REVISION)' '$(BRANCH)' > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+FORCE:
+
+$(BUILD)/exporter/%.o: exporter/%.c Makefile | $(BUILD)/version.h $(SKELETONS)
+	$(if $(Q),@echo "  CC     $@")
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(HARDEN) -I$(BUILD) -MMD -MP -c $< -o $@
+
+$(BUILD)/workload_exporter: $(OBJECTS)
+	$(if $(Q),@echo "  LINK   $@")
+	$(Q)$(CC) -pie -Wl,-z,relro,-z,now $^ $(LIBS) -o $@
+
+# --- tests ----------------------------------------------------------------------------------------
+
+$(BUILD)/asan/%.o: %.c Makefile | $(BUILD)/version.h
+	$(if $(Q),@echo "  CC     $@")
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ASAN) -I$(BUILD) -Itests/unit -MMD -MP -c $< -o $@
+
+$(BUILD)/unit_tests: $(UNIT_OBJECTS)
+	$(if $(Q),@echo "  LINK   $@")
+	$(Q)$(CC) $(ASAN) $^ -lcriterion -lmicrohttpd -lm -o $@
+
+$(BUILD)/workloads/%: tests/workloads/%.c Makefile
+	$(if $(Q),@echo "  CC     $@")
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -pthread -MMD -MP -MF $@.d $< -o $@ -lm
+
+test-unit: $(BUILD)/unit_tests ## unit tests under ASan and UBSan
+	$(Q)$(BUILD)/unit_tests --jobs 2
+
+test-bpf: bpf-all all ## machine tests: every program through the kernel's verifier
+	$(Q)$(PYTHON) -m pytest -q -p no:cacheprovider tests/bpf
+
+test-live: all $(WORKLOADS) ## live tests against real servers on this kernel
+	$(Q)$(PYTHON) -m pytest -q -p no:cacheprovider tests/live
+
+# --- upkeep ---------------------------------------------------------------------------------------
+
+lint: deps-lint ## formatting, static analysis, scripts
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)scripts/lint.sh
+
+format: ## format the C sources
+	$(Q)$(CLANG_FORMAT) -i $(C_FILES)
+
+readme: ## write the README's metric table anew from exporter/metrics.def
+	$(Q)$(PYTHON) scripts/metric_table.py --write README.md
+
+clean: ## remove build/
+	$(Q)rm -rf $(BUILD)
+
+install: all ## install the binary to DESTDIR and prefix
+	$(Q)install -D -m 0755 $(BUILD)/workload_exporter $(DESTDIR)$(prefix)/bin/workload_exporter
+
+-include $(OBJECTS:.o=.d) $(UNIT_OBJECTS:.o=.d) $(WORKLOADS:=.d) $(wildcard $(BUILD)/bpf/*/*.d)

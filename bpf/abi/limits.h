@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How much the maps hold by default. Slot 0 of every table is `other`: what does not fit is
+ * measured there and counted (abi/drops.h), so nothing is lost in silence.
+ */
+#ifndef WORKLOAD_ABI_LIMITS_H
+#define WORKLOAD_ABI_LIMITS_H
+
+#define SLOT_OTHER 0U
+
+#define TREES_MAX 1024U /* listening processes with their descendants */
+#define ENDPOINTS_MAX 512U /* (tree, port) */
+#define POOLS_MAX 1024U /* (tree, thread name pattern) */
+#define POOLS_PER_TREE 32U /* one tree with endless thread names must not starve the others */
+#define SHARDS_MAX 8U /* copies of the atomically written cells, a power of two */
+
+#endif

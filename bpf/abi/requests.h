@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Endpoints: what the kernel side adds up per (tree, port). Array `endpoints` holds
+ * shards copies of each slot, slot * shards + shard, written with atomic additions only;
+ * user space adds the copies.
+ */
+#ifndef WORKLOAD_ABI_REQUESTS_H
+#define WORKLOAD_ABI_REQUESTS_H
+
+#include "abi/histogram.h"
+#include "abi/kernel_types.h"
+
+/* How a server drives its sockets, seen at the first read or send on a connection. */
+#define IO_BLOCKING 0
+#define IO_NONBLOCKING 1
+#define IO_EPOLL 2
+#define IO_URING 3
+#define IO_MODELS 4
+
+#define STAGE_QUEUED 0
+#define STAGE_SERVICE 1
+#define STAGES 2
+
+struct endpoint_key {
+	__u32 tree;
+	__u32 port;
+};
+
+/* Array `endpoint_info`, one per slot; used is set last. */
+struct endpoint_info {
+	__u32 tree;
+	__u32 port;
+	__u32 generation; /* bumped by user space when the slot is returned */
+	__u32 used;
+};
+_Static_assert(sizeof(struct endpoint_info) == 16, "struct endpoint_info has a hole");
+
+struct endpoint_shard {
+	__u32 generation; /* as endpoint_info's: a socket that remembers another one is stale */
+	__u32 zero;
+	__u64 abandoned[STAGES];
+	__u64 accepted[IO_MODELS];
+	__u64 received_bytes;
+	__u64 sent_bytes;
+	__u64 unrequested_sends; /* sends with no request in service */
+	__u64 overflows; /* listener's sk_drops, as differences; shard 0 only */
+	struct hist queue;
+	struct hist service;
+	struct hist duration;
+};
+_Static_assert(sizeof(struct endpoint_shard) == 8 * 11 + 3 * sizeof(struct hist),
+	       "struct endpoint_shard has a hole");
+
+/* Array `endpoint_gauges`, one per slot: zeroed by user space, filled by one sweep. */
+struct endpoint_gauges {
+	__u64 oldest_ns; /* arrival (CLOCK_MONOTONIC) of the oldest unread request; 0 if none */
+	__u32 queued;
+	__u32 in_service;
+	__u32 connections;
+	__u32 listeners;
+	__u32 accept_queue;
+	__u32 accept_queue_limit;
+};
+_Static_assert(sizeof(struct endpoint_gauges) == 32, "struct endpoint_gauges has a hole");
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Pools: threads of a tree whose names follow one pattern, and where their time goes.
+ *
+ * For state s, n[s] threads are in it and total time = A[s] + n[s] * now (mod 2^64, read as
+ * signed): on entering n += 1, A -= now, on leaving n -= 1, A += now. So an interval that is still
+ * open counts, and no walk is needed. A thread may enter on one CPU and leave on another: only the
+ * sum over the shards has a meaning.
+ */
+#ifndef WORKLOAD_ABI_THREADS_H
+#define WORKLOAD_ABI_THREADS_H
+
+#include "abi/discovery.h"
+#include "abi/histogram.h"
+#include "abi/kernel_types.h"
+
+/* STATE(identifier, label): the order is part of the layout. */
+#define STATE_LIST(STATE)                                                                          \
+	STATE(RUNNING, "running")                                                                  \
+	STATE(RUNNABLE, "runnable")                                                                \
+	STATE(LOCK, "lock")                                                                        \
+	STATE(DISK, "disk")                                                                        \
+	STATE(NETWORK, "network")                                                                  \
+	STATE(WAIT, "wait")                                                                        \
+	STATE(SLEEP, "sleep")                                                                      \
+	STATE(IDLE, "idle")
+
+enum thread_state {
+#define STATE(id, label) STATE_##id,
+	STATE_LIST(STATE)
+#undef STATE
+	STATES,
+	STATE_NONE = STATES, /* not accounted: not yet seen, or gone */
+};
+
+struct pool_key {
+	__u32 tree;
+	__u32 zero;
+	char name[COMM_LEN]; /* normalised, NUL-padded: keys are compared as bytes */
+};
+
+/* Array `pool_info`, one per slot; used is set last. */
+struct pool_info {
+	__u32 tree;
+	__u32 used;
+	char name[COMM_LEN];
+};
+_Static_assert(sizeof(struct pool_info) == 24, "struct pool_info has a hole");
+
+/*
+ * Array `pool_states`: slot * (CPUs + 1) + CPU. A shard has a single writer, the scheduler hooks of
+ * its CPU with interrupts off; the extra last shard belongs to the iterators. seq is odd while a
+ * shard is being written: a reader takes a copy only between two equal even values.
+ */
+struct pool_shard {
+	__u64 seq;
+	__u64 n[STATES];
+	__u64 a[STATES];
+	__u64 started;
+	__u64 exited;
+	__u64 pad[5]; /* whole cache lines: shards of different CPUs share none */
+};
+_Static_assert(sizeof(struct pool_shard) == 192, "struct pool_shard is not three cache lines");
+
+/* Array `pool_waits`: slot * shards + shard, atomic additions only. */
+struct pool_waits {
+	struct hist runqueue;
+	struct hist disk;
+	struct hist mutex;
+};
+
+#endif
