@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Starts the exporter with the privileges it needs: as it is for root, else through sudo.
+# Starts the exporter with the privileges it needs: as it is for root, else through sudo. Without
+# sudo it starts as it is too: the exporter itself tells which privileges it lacks.
 set -eu
-if [ "$(id -u)" -eq 0 ]; then
+if [ "$(id -u)" -eq 0 ] || ! command -v sudo >/dev/null; then
 	exec "$@"
 fi
-echo "run: the exporter loads BPF programs, which needs root here: using sudo" >&2
+echo "run: loading BPF programs needs root: using sudo" >&2
 exec sudo -- "$@"

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Discovery: which processes are services (they listen on TCP), who belongs to them (their
+ * descendants, from birth), and which sockets are theirs (storage on the listening socket, which the
+ * kernel clones to each connection).
+ */
+#include "lib/kernel.h"
+#include "lib/endpoints.h"
+#include "lib/maps.h"
+#include "lib/trees.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Listeners met at start, by where their connections can be recognised; filled by one walk. */
+struct listening_key {
+	__u64 net;
+	__u32 port;
+	__u32 zero;
+};
+
+struct listening {
+	__u32 tree;
+	__u32 zero;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, ENDPOINTS_MAX);
+	__type(key, struct listening_key);
+	__type(value, struct listening);
+} listening SEC(".maps");
+
+static inline int is_tcp(const struct sock *sk)
+{
+	return sk->sk_protocol == IPPROTO_TCP;
+}
+
+/* The listener's storage is a template: no connection state in it, so that a clone starts afresh. */
+static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
+{
+	struct tracked fresh = { .port = sk->__sk_common.skc_num };
+	struct tracked *tracked =
+		bpf_sk_storage_get(&sockets, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!tracked) {
+		drop(DROP_SOCKET_STORAGE);
+		return NULL;
+	}
+	tracked->port = sk->__sk_common.skc_num;
+	tracked->drops = sk->sk_drops.counter;
+	tracked_assign(tracked, tree);
+	return tracked;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(discovery_listen, struct sock *sk, int oldstate, int newstate)
+{
+	struct tracked *tracked;
+
+	if (newstate == TCP_LISTEN) {
+		if (is_tcp(sk))
+			listener_track(sk, tree_found(bpf_get_current_task_btf()));
+		return 0;
+	}
+	/* A child's first event is LISTEN -> SYN_RECV, on the child. */
+	if (oldstate != TCP_LISTEN || newstate != TCP_CLOSE)
+		return 0;
+	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (!tracked)
+		return 0;
+	listener_count_drops(sk, tracked);
+	bpf_sk_storage_delete(&sockets, sk);
+	return 0;
+}
+
+/* The child does not run yet: it belongs to its parent's workload from its first instruction. */
+SEC("tp_btf/task_newtask")
+int BPF_PROG(discovery_newtask, struct task_struct *task, __u64 clone_flags)
+{
+	__u32 tree = tree_of(bpf_get_current_task_btf());
+	struct thread *thread;
+
+	if (!tree)
+		return 0;
+	thread = thread_make(task);
+	if (!thread)
+		return 0;
+	thread->tree = tree;
+	if (!(clone_flags & CLONE_THREAD))
+		process_count(thread, tree);
+	return 0;
+}
+
+/*
+ * A process that has been moved to another cgroup before its exec is another service: what an init
+ * system, a session manager or a container runtime starts is not part of them.
+ */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(discovery_exec, struct task_struct *task)
+{
+	struct thread *thread = thread_of(task);
+	struct tree *tree;
+
+	if (!thread)
+		return 0;
+	tree = tree_at(thread->tree);
+	if (!tree)
+		return 0;
+	if (tree->cgroup != cgroup_of(task)) {
+		process_join(thread, 0);
+		return 0;
+	}
+	/* After an exec by another thread than the leader, that thread has become the leader. */
+	if (!thread->process)
+		__sync_lock_test_and_set(&thread->process, thread->tree);
+	if (tree->tgid == (__u32)task->tgid) {
+		__sync_fetch_and_or(&tree->flags, TREE_EXEC);
+		doorbell_ring(thread->tree);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(discovery_exit, struct task_struct *task)
+{
+	struct thread *leader;
+
+	if (task->signal->live.counter)
+		return 0;
+	leader = thread_of(task->group_leader);
+	if (leader && leader->process)
+		process_count(leader, 0);
+	return 0;
+}
+
+/*
+ * A process that holds a listener of a tree is part of it if it is in the founder's cgroup (workers
+ * of a master); else it has been handed the socket by its init system, and is the service itself.
+ */
+static inline void holder_join(struct task_struct *task, struct sock *sk, struct tracked *tracked)
+{
+	struct thread *leader = thread_of(task->group_leader);
+	struct tree *owner;
+
+	if (leader && leader->tree)
+		return;
+	owner = tree_at(tracked->tree);
+	if (owner && owner->cgroup == cgroup_of(task)) {
+		leader = thread_make(task->group_leader);
+		if (leader)
+			process_join(leader, tracked->tree);
+		return;
+	}
+	listener_track(sk, tree_found(task));
+}
+
+static inline struct sock *file_tcp_sock(struct file *file)
+{
+	struct socket *socket = bpf_sock_from_file(file);
+	struct sock *sk;
+
+	if (!socket)
+		return NULL;
+	sk = socket->sk;
+	return sk && is_tcp(sk) ? sk : NULL;
+}
+
+/* At start: the listeners that exist already, found in the descriptor tables. */
+SEC("iter/task_file")
+int discovery_listeners(struct bpf_iter__task_file *ctx)
+{
+	struct listening_key key = {};
+	struct listening value = {};
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct tracked *tracked;
+	struct sock *sk;
+
+	if (!task || !file)
+		return 0;
+	sk = file_tcp_sock(file);
+	if (!sk || sk->__sk_common.skc_state != TCP_LISTEN)
+		return 0;
+	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (tracked) {
+		holder_join(task, sk, tracked);
+		return 0;
+	}
+	tracked = listener_track(sk, tree_found(task));
+	if (!tracked)
+		return 0;
+	drop_add(DROP_BACKLOG_ADOPT, sk->sk_ack_backlog);
+	key.net = (__u64)sk->__sk_common.skc_net.net;
+	key.port = tracked->port;
+	value.tree = tracked->tree;
+	bpf_map_update_elem(&listening, &key, &value, 0);
+	return 0;
+}
+
+/* At start, after the listeners: their connections that are open already. */
+SEC("iter/task_file")
+int discovery_connections(struct bpf_iter__task_file *ctx)
+{
+	struct listening_key key = {};
+	struct tracked *tracked, fresh = {};
+	struct file *file = ctx->file;
+	struct listening *found;
+	struct sock *sk;
+
+	if (!ctx->task || !file)
+		return 0;
+	sk = file_tcp_sock(file);
+	if (!sk)
+		return 0;
+	if (sk->__sk_common.skc_state != TCP_ESTABLISHED &&
+	    sk->__sk_common.skc_state != TCP_CLOSE_WAIT)
+		return 0;
+	key.net = (__u64)sk->__sk_common.skc_net.net;
+	key.port = sk->__sk_common.skc_num;
+	found = bpf_map_lookup_elem(&listening, &key);
+	if (!found || bpf_sk_storage_get(&sockets, sk, 0, 0))
+		return 0;
+	fresh.port = key.port;
+	fresh.accepted = 1; /* before we came */
+	fresh.adopted = 1;
+	tracked_assign(&fresh, found->tree);
+	tracked = bpf_sk_storage_get(&sockets, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!tracked)
+		drop(DROP_SOCKET_STORAGE);
+	return 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Slots of endpoints, and which one a socket is measured in. */
+#ifndef WORKLOAD_LIB_ENDPOINTS_H
+#define WORKLOAD_LIB_ENDPOINTS_H
+
+#include "lib/trees.h"
+
+static inline __u32 endpoint_take(struct endpoint_key *key)
+{
+	struct endpoint_info *info;
+	__u32 *present, slot;
+
+	if (bpf_map_pop_elem(&free_endpoints, &slot)) {
+		drop(DROP_ENDPOINTS_FULL);
+		return SLOT_OTHER;
+	}
+	if (bpf_map_update_elem(&endpoint_slots, key, &slot, BPF_NOEXIST)) {
+		bpf_map_push_elem(&free_endpoints, &slot, 0);
+		present = bpf_map_lookup_elem(&endpoint_slots, key);
+		return present ? *present : SLOT_OTHER;
+	}
+	info = bpf_map_lookup_elem(&endpoint_info, &slot);
+	if (info) {
+		info->tree = key->tree;
+		info->port = key->port;
+		__sync_lock_test_and_set(&info->used, 1);
+	}
+	return slot;
+}
+
+/* The slot of (tree, port); SLOT_OTHER where there is none to be had. */
+static inline __u32 endpoint_slot(__u32 tree, __u32 port)
+{
+	struct endpoint_key key = { .tree = tree, .port = port };
+	__u32 *slot;
+
+	if (!tree)
+		return SLOT_OTHER;
+	slot = bpf_map_lookup_elem(&endpoint_slots, &key);
+	return slot ? *slot : endpoint_take(&key);
+}
+
+/* Measures @tracked at the endpoint of @tree from now on. */
+static inline void tracked_assign(struct tracked *tracked, __u32 tree)
+{
+	__u32 slot = endpoint_slot(tree, tracked->port);
+	struct endpoint_info *info = bpf_map_lookup_elem(&endpoint_info, &slot);
+
+	tracked->slot = slot;
+	tracked->tree = tree;
+	tracked->generation = info ? info->generation : 0;
+}
+
+static inline struct endpoint_shard *endpoint_shard_at(__u32 slot, __u32 shard)
+{
+	__u32 index = slot * shards + shard;
+
+	return bpf_map_lookup_elem(&endpoints, &index);
+}
+
+/* This CPU's copy of the socket's endpoint; NULL (and counted) if the endpoint is gone. */
+static inline struct endpoint_shard *tracked_shard(const struct tracked *tracked)
+{
+	struct endpoint_shard *shard =
+		endpoint_shard_at(tracked->slot, bpf_get_smp_processor_id() & (shards - 1));
+
+	if (!shard || shard->generation != tracked->generation) {
+		drop(DROP_STALE);
+		return NULL;
+	}
+	return shard;
+}
+
+/* Drop events of a listener since they were last counted. */
+static inline void listener_count_drops(const struct sock *sk, struct tracked *tracked)
+{
+	__u32 now = sk->sk_drops.counter, since = now - tracked->drops;
+	struct endpoint_shard *shard;
+
+	if (!since)
+		return;
+	shard = endpoint_shard_at(tracked->slot, 0);
+	if (!shard || shard->generation != tracked->generation)
+		return;
+	tracked->drops = now;
+	__sync_fetch_and_add(&shard->overflows, since);
+}
+
+#endif

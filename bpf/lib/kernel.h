@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The kernel types that the programs use, kept by hand: only the fields that are read, found at load
+ * time wherever this kernel has them (CO-RE). Nothing here is generated from a build host.
+ */
+#ifndef WORKLOAD_LIB_KERNEL_H
+#define WORKLOAD_LIB_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+#define NULL ((void *)0)
+#define true 1
+#define false 0
+
+/* include/uapi/linux/bpf.h */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_QUEUE = 22,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+enum {
+	BPF_NOEXIST = 1,
+	BPF_F_NO_PREALLOC = 1 << 0,
+	BPF_F_CLONE = 1 << 9,
+	BPF_F_MMAPABLE = 1 << 10,
+};
+enum {
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+	BPF_SK_STORAGE_GET_F_CREATE = 1,
+};
+
+#define EEXIST 17
+
+/* include/linux/sched.h, include/net/tcp_states.h, include/linux/socket.h, include/net/sock.h */
+#define PF_IO_WORKER 0x00000010
+#define PF_KTHREAD 0x00200000
+#define TASK_UNINTERRUPTIBLE 0x0002
+#define TASK_DEAD 0x0080
+#define CLONE_THREAD 0x00010000
+#define MSG_PEEK 2
+#define O_NONBLOCK 04000
+#define IPPROTO_TCP 6
+#define RCV_SHUTDOWN 1
+#define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */
+
+enum {
+	TCP_ESTABLISHED = 1,
+	TCP_SYN_SENT = 2,
+	TCP_SYN_RECV = 3,
+	TCP_CLOSE = 7,
+	TCP_CLOSE_WAIT = 8,
+	TCP_LISTEN = 10,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct thread_info {
+	__u32 status; /* x86 */
+};
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct signal_struct {
+	atomic_t live;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	int exit_state;
+	unsigned int in_iowait : 1;
+	int pid;
+	int tgid;
+	struct task_struct *group_leader;
+	__u64 start_boottime;
+	char comm[16];
+	struct signal_struct *signal;
+	struct css_set *cgroups;
+};
+
+struct hlist_head;
+
+struct file {
+	unsigned int f_flags;
+	struct hlist_head *f_ep;
+};
+
+struct sock;
+
+struct socket {
+	struct file *file;
+	struct sock *sk;
+};
+
+struct net;
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct sock_common {
+	__u16 skc_num;
+	volatile unsigned char skc_state;
+	possible_net_t skc_net;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	atomic_t sk_drops;
+	struct socket *sk_socket;
+	__u16 sk_protocol;
+	__u8 sk_shutdown;
+	__u32 sk_ack_backlog;
+	__u32 sk_max_ack_backlog;
+};
+
+struct tcp_sock {
+	__u32 rcv_nxt;
+	__u32 copied_seq;
+	__u32 write_seq;
+	bool is_mptcp;
+};
+
+struct bpf_iter__task {
+	struct task_struct *task;
+};
+
+struct bpf_iter__task_file {
+	struct task_struct *task;
+	struct file *file;
+};
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct sock *sk;
+	void *value;
+};
+
+struct linux_binprm;
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long di, si, dx, r10, r8, r9;
+	unsigned long orig_ax;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	__u64 regs[31];
+	__u64 orig_x0;
+	__s32 syscallno;
+};
+#else
+#error "no register layout for this architecture"
+#endif
+
+#pragma clang attribute pop
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#endif

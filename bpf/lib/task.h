@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What a thread is doing, read from its saved registers and its task: facts, no judgement. */
+#ifndef WORKLOAD_LIB_TASK_H
+#define WORKLOAD_LIB_TASK_H
+
+#include "lib/kernel.h"
+#include "machine/classify.h"
+
+#if defined(__TARGET_ARCH_x86)
+
+static inline __s64 regs_syscall(const struct pt_regs *regs)
+{
+	return (__s64)regs->orig_ax;
+}
+
+static inline void regs_args(const struct pt_regs *regs, __u64 args[4])
+{
+	args[0] = regs->di;
+	args[1] = regs->si;
+	args[2] = regs->dx;
+	args[3] = regs->r10;
+}
+
+static inline __u32 task_compat(const struct task_struct *task)
+{
+	return task->thread_info.status & TS_COMPAT;
+}
+
+#elif defined(__TARGET_ARCH_arm64)
+
+static inline __s64 regs_syscall(const struct pt_regs *regs)
+{
+	return regs->syscallno;
+}
+
+static inline void regs_args(const struct pt_regs *regs, __u64 args[4])
+{
+	args[0] = regs->orig_x0;
+	args[1] = regs->regs[1];
+	args[2] = regs->regs[2];
+	args[3] = regs->regs[3];
+}
+
+static inline __u32 task_compat(const struct task_struct *task)
+{
+	return 0; /* told apart with the arm64 port of the live tests */
+}
+
+#endif
+
+static inline __s64 task_syscall(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return regs ? regs_syscall(regs) : -1;
+}
+
+#endif

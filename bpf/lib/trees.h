@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Trees and their members: founding, joining, leaving. */
+#ifndef WORKLOAD_LIB_TREES_H
+#define WORKLOAD_LIB_TREES_H
+
+#include "lib/maps.h"
+
+static inline struct tree *tree_at(__u32 index)
+{
+	return index ? bpf_map_lookup_elem(&trees, &index) : NULL;
+}
+
+static inline struct thread *thread_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&tasks, task, 0, 0);
+}
+
+/* Storage of @task, made if it has none; process context or an iterator only (see design). */
+static inline struct thread *thread_make(struct task_struct *task)
+{
+	struct thread fresh = { .where = thread_where(SLOT_OTHER, STATE_NONE), .stale = 1 };
+	struct thread *thread =
+		bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!thread)
+		drop(DROP_THREAD_STORAGE);
+	return thread;
+}
+
+/* The tree of a process is that of its leader: one word for all its threads. */
+static inline __u32 tree_of(struct task_struct *task)
+{
+	struct thread *leader = thread_of(task->group_leader);
+
+	return leader ? leader->tree : 0;
+}
+
+static inline __u64 cgroup_of(struct task_struct *task)
+{
+	return task->cgroups->dfl_cgrp->kn->id;
+}
+
+/* Counts the process of @leader in @tree, and no longer where it was counted before. */
+static inline void process_count(struct thread *leader, __u32 tree)
+{
+	__u32 before = __sync_lock_test_and_set(&leader->process, tree);
+	struct tree *old = tree_at(before), *new = tree_at(tree);
+
+	if (old)
+		__sync_fetch_and_add(&old->processes, -1);
+	if (new)
+		__sync_fetch_and_add(&new->processes, 1);
+	if (old && !old->processes && !old->threads)
+		doorbell_ring(before);
+}
+
+/* The process of @leader belongs to @tree from now on; its threads are moved as they are met. */
+static inline void process_join(struct thread *leader, __u32 tree)
+{
+	leader->tree = tree;
+	leader->stale = 1;
+	process_count(leader, tree);
+}
+
+static inline void tree_init(struct tree *tree, struct task_struct *leader)
+{
+	tree->tgid = leader->tgid;
+	tree->start_ns = leader->start_boottime;
+	tree->cgroup = cgroup_of(leader);
+	bpf_probe_read_kernel_str(tree->comm, sizeof(tree->comm), leader->comm);
+	__sync_fetch_and_or(&tree->flags, TREE_USED | TREE_WALK);
+}
+
+/*
+ * Makes the process of @task a tree of its own, unless it is one already; 0 if there is no room.
+ * Threads that it has already are walked by user space.
+ */
+static inline __u32 tree_found(struct task_struct *task)
+{
+	struct task_struct *leader_task = task->group_leader;
+	struct thread *leader = thread_make(leader_task);
+	struct tree *tree;
+	__u32 before, index;
+
+	if (!leader)
+		return 0;
+	before = leader->tree;
+	tree = tree_at(before);
+	if (tree && tree->tgid == (__u32)leader_task->tgid &&
+	    tree->start_ns == leader_task->start_boottime)
+		return before;
+	if (bpf_map_pop_elem(&free_trees, &index)) {
+		drop(DROP_TREES_FULL);
+		return 0;
+	}
+	tree = tree_at(index);
+	if (!tree)
+		return 0;
+	tree_init(tree, leader_task);
+	if (__sync_val_compare_and_swap(&leader->tree, before, index) != before) {
+		/* Another thread of the process was faster. */
+		tree->flags = 0;
+		bpf_map_push_elem(&free_trees, &index, 0);
+		return leader->tree;
+	}
+	process_join(leader, index);
+	doorbell_ring(index);
+	return index;
+}
+
+/* The caller has moved @thread's `where`: count it where it is now. */
+static inline void thread_count(struct thread *thread, __u32 tree)
+{
+	__u32 before = __sync_lock_test_and_set(&thread->counted, tree);
+	struct tree *old, *new;
+
+	if (before == tree)
+		return;
+	old = tree_at(before);
+	new = tree_at(tree);
+	if (new)
+		__sync_fetch_and_add(&new->threads, 1);
+	if (old && __sync_fetch_and_add(&old->threads, -1) == 1 && !old->processes)
+		doorbell_ring(before);
+}
+
+#endif

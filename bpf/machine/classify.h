@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Why a thread sleeps, told from the system call it sleeps in. The order of the rules and the
+ * meaning of the futex operations were measured; see the README's section on states.
+ */
+#ifndef WORKLOAD_MACHINE_CLASSIFY_H
+#define WORKLOAD_MACHINE_CLASSIFY_H
+
+#include "abi/threads.h"
+#include "machine/syscalls.h"
+
+/* What is known of a thread that has just gone to sleep. */
+struct sleeper {
+	__s64 syscall; /* number; negative: none (a page fault) */
+	__u64 args[4];
+	__u32 io_worker; /* PF_IO_WORKER */
+	__u32 compat; /* a 32-bit system call: other numbers, not looked at */
+	__u32 iowait;
+	__u32 uninterruptible;
+	__u32 in_request;
+};
+
+/* include/uapi/linux/futex.h */
+#define FUTEX_CMD_MASK 0x7fU /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME (0x100) */
+#define FUTEX_WAIT 0U
+#define FUTEX_LOCK_PI 6U
+#define FUTEX_WAIT_BITSET 9U
+#define FUTEX_WAIT_REQUEUE_PI 11U
+#define FUTEX_LOCK_PI2 13U
+
+/*
+ * The word's expected value tells a lock from a park: 2 is glibc's, Go's and Rust's "locked, with
+ * waiters", 3 glibc's rwlock; whoever waits for something to do expects 0 (condition variables,
+ * semaphores, Java's and Go's parking).
+ */
+static inline int futex_is_lock(__u32 op, __u32 expected)
+{
+	switch (op & FUTEX_CMD_MASK) {
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI2:
+		return 1;
+	case FUTEX_WAIT:
+		return expected == 2;
+	case FUTEX_WAIT_BITSET:
+		return expected == 2 || expected == 3;
+	default:
+		return 0;
+	}
+}
+
+static inline __u32 classify_futex(const struct sleeper *sleeper)
+{
+	if (futex_is_lock(sleeper->args[1], sleeper->args[2]))
+		return STATE_LOCK;
+	return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
+}
+
+static inline int syscall_syncs(__s64 number)
+{
+	switch (number) {
+	case SYS_SYNC:
+	case SYS_SYNCFS:
+	case SYS_FSYNC:
+	case SYS_FDATASYNC:
+	case SYS_MSYNC:
+	case SYS_SYNC_FILE_RANGE:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static inline __u32 classify_syscall(const struct sleeper *sleeper)
+{
+	switch (sleeper->syscall) {
+	case SYS_FUTEX:
+		return classify_futex(sleeper);
+	case SYS_FUTEX_WAIT:
+		/* futex_wait(2): the expected value is the second argument. */
+		if (sleeper->args[1] == 2)
+			return STATE_LOCK;
+		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
+	case SYS_FUTEX_WAITV:
+		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
+#ifdef SYS_POLL
+	case SYS_POLL:
+		return sleeper->args[1] ? STATE_IDLE : STATE_SLEEP;
+	case SYS_SELECT:
+		return sleeper->args[0] ? STATE_IDLE : STATE_SLEEP;
+	case SYS_EPOLL_WAIT:
+	case SYS_PAUSE:
+#endif
+	case SYS_EPOLL_PWAIT:
+	case SYS_EPOLL_PWAIT2:
+	case SYS_ACCEPT:
+	case SYS_ACCEPT4:
+	case SYS_IO_GETEVENTS:
+	case SYS_IO_PGETEVENTS:
+	case SYS_RT_SIGTIMEDWAIT:
+	case SYS_RT_SIGSUSPEND:
+		return STATE_IDLE;
+	case SYS_PPOLL:
+		return sleeper->args[1] ? STATE_IDLE : STATE_SLEEP;
+	case SYS_PSELECT6:
+		return sleeper->args[0] ? STATE_IDLE : STATE_SLEEP;
+	case SYS_NANOSLEEP:
+	case SYS_CLOCK_NANOSLEEP:
+		return STATE_SLEEP;
+	case SYS_RECVFROM:
+	case SYS_RECVMSG:
+	case SYS_RECVMMSG:
+		return sleeper->in_request ? STATE_NETWORK : STATE_IDLE;
+	case SYS_CONNECT:
+	case SYS_SENDTO:
+	case SYS_SENDMSG:
+	case SYS_SENDMMSG:
+		return STATE_NETWORK;
+	case SYS_READ:
+	case SYS_READV:
+	case SYS_WRITE:
+	case SYS_WRITEV:
+	case SYS_SENDFILE:
+	case SYS_SPLICE:
+		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
+	default:
+		return STATE_WAIT;
+	}
+}
+
+static inline __u32 classify(const struct sleeper *sleeper)
+{
+	if (sleeper->io_worker)
+		return sleeper->iowait || sleeper->uninterruptible ? STATE_DISK : STATE_IDLE;
+	if (sleeper->compat)
+		return sleeper->iowait ? STATE_DISK : STATE_WAIT;
+	if (sleeper->syscall == SYS_IO_URING_ENTER)
+		return STATE_IDLE; /* before iowait: it sleeps with iowait set */
+	if (sleeper->iowait)
+		return STATE_DISK;
+	if (sleeper->uninterruptible)
+		return syscall_syncs(sleeper->syscall) ? STATE_DISK : STATE_WAIT;
+	return classify_syscall(sleeper);
+}
+
+/* The lock that a thread in STATE_LOCK waits for. */
+static inline __u64 sleeper_lock(const struct sleeper *sleeper)
+{
+	return sleeper->args[0];
+}
+
+#endif

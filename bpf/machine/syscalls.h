@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Numbers of the system calls in which threads sleep, per architecture:
+ * arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
+ */
+#ifndef WORKLOAD_MACHINE_SYSCALLS_H
+#define WORKLOAD_MACHINE_SYSCALLS_H
+
+#if defined(__TARGET_ARCH_arm64) || (!defined(WORKLOAD_BPF) && defined(__aarch64__))
+
+#define SYS_IO_GETEVENTS 4
+#define SYS_EPOLL_PWAIT 22
+#define SYS_READ 63
+#define SYS_WRITE 64
+#define SYS_READV 65
+#define SYS_WRITEV 66
+#define SYS_SENDFILE 71
+#define SYS_PSELECT6 72
+#define SYS_PPOLL 73
+#define SYS_SPLICE 76
+#define SYS_SYNC 81
+#define SYS_FSYNC 82
+#define SYS_FDATASYNC 83
+#define SYS_SYNC_FILE_RANGE 84
+#define SYS_FUTEX 98
+#define SYS_NANOSLEEP 101
+#define SYS_CLOCK_NANOSLEEP 115
+#define SYS_RESTART_SYSCALL 128
+#define SYS_RT_SIGSUSPEND 133
+#define SYS_RT_SIGTIMEDWAIT 137
+#define SYS_ACCEPT 202
+#define SYS_CONNECT 203
+#define SYS_SENDTO 206
+#define SYS_RECVFROM 207
+#define SYS_SENDMSG 211
+#define SYS_RECVMSG 212
+#define SYS_MSYNC 227
+#define SYS_ACCEPT4 242
+#define SYS_RECVMMSG 243
+#define SYS_SYNCFS 267
+#define SYS_SENDMMSG 269
+#define SYS_IO_PGETEVENTS 292
+
+#else /* x86-64 */
+
+#define SYS_READ 0
+#define SYS_WRITE 1
+#define SYS_POLL 7
+#define SYS_READV 19
+#define SYS_WRITEV 20
+#define SYS_SELECT 23
+#define SYS_MSYNC 26
+#define SYS_PAUSE 34
+#define SYS_NANOSLEEP 35
+#define SYS_SENDFILE 40
+#define SYS_CONNECT 42
+#define SYS_ACCEPT 43
+#define SYS_SENDTO 44
+#define SYS_RECVFROM 45
+#define SYS_SENDMSG 46
+#define SYS_RECVMSG 47
+#define SYS_FSYNC 74
+#define SYS_FDATASYNC 75
+#define SYS_RT_SIGTIMEDWAIT 128
+#define SYS_RT_SIGSUSPEND 130
+#define SYS_SYNC 162
+#define SYS_FUTEX 202
+#define SYS_IO_GETEVENTS 208
+#define SYS_RESTART_SYSCALL 219
+#define SYS_CLOCK_NANOSLEEP 230
+#define SYS_EPOLL_WAIT 232
+#define SYS_PSELECT6 270
+#define SYS_PPOLL 271
+#define SYS_SPLICE 275
+#define SYS_SYNC_FILE_RANGE 277
+#define SYS_EPOLL_PWAIT 281
+#define SYS_ACCEPT4 288
+#define SYS_RECVMMSG 299
+#define SYS_SYNCFS 306
+#define SYS_SENDMMSG 307
+#define SYS_IO_PGETEVENTS 333
+
+#endif
+
+/* The same everywhere since 5.1. */
+#define SYS_IO_URING_ENTER 426
+#define SYS_EPOLL_PWAIT2 441
+#define SYS_FUTEX_WAITV 449
+#define SYS_FUTEX_WAIT 455
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The thread machine: where a thread's time goes and how long it waited. No hook, no helper, no map;
+ * the caller brings the facts, the clock and the shard to write to.
+ */
+#ifndef WORKLOAD_MACHINE_THREADS_H
+#define WORKLOAD_MACHINE_THREADS_H
+
+#include "abi/threads.h"
+
+/* Lock waits on one address with less running than this between them are one episode. */
+#define EPISODE_GAP_NS 20000ULL
+
+/*
+ * One thread. `where` is pool and state in one word, only ever exchanged or compared and swapped:
+ * whoever replaces a value accounts for leaving it, so that the pools' sums hold whatever races.
+ */
+struct thread {
+	__u64 where;
+	__u64 since_ns; /* of the present state; 0 if it began before we looked */
+	__u64 lock_addr; /* the episode: which lock, */
+	__u64 lock_start_ns; /* first switch-out (0: no episode), */
+	__u64 lock_end_ns; /* last switch-in (0: still blocked), */
+	__u64 lock_ran_ns; /* and what the thread has run since that */
+	__u32 tree; /* the workload it shall be counted in, 0 for none */
+	__u32 counted; /* the one it is counted in: changes together with `where` */
+	__u32 process; /* leader: tree in which the process is counted */
+	__u32 stale; /* tree or name has changed: find the pool anew */
+	__u32 in_request; /* has read and not sent yet */
+	__u32 blocked; /* state of the last switch-out */
+	__s32 syscall; /* of the last switch-out, for restart_syscall */
+	__u32 zero;
+};
+
+static inline __u64 thread_where(__u32 pool, __u32 state)
+{
+	return (__u64)pool << 8 | state;
+}
+
+static inline __u32 where_pool(__u64 where)
+{
+	return where >> 8;
+}
+
+static inline __u32 where_state(__u64 where)
+{
+	return where & 0xff;
+}
+
+/* The caller is the only writer of @shard; seq is odd meanwhile. */
+static inline void shard_leave(struct pool_shard *shard, __u32 state, __u64 now)
+{
+	if (state >= STATES)
+		return;
+	shard->n[state]--;
+	shard->a[state] += now;
+}
+
+static inline void shard_enter(struct pool_shard *shard, __u32 state, __u64 now)
+{
+	if (state >= STATES)
+		return;
+	shard->n[state]++;
+	shard->a[state] -= now;
+}
+
+/* A thread goes to sleep. Returns 1 and the length of an earlier lock episode if that is over now. */
+static inline int thread_block(struct thread *thread, __u32 state, __u64 lock_addr, __u64 now,
+			       __u64 *waited_ns)
+{
+	int over = 0;
+
+	thread->blocked = state;
+	if (thread->lock_start_ns && thread->lock_end_ns) {
+		if (state == STATE_LOCK && lock_addr == thread->lock_addr &&
+		    thread->lock_ran_ns < EPISODE_GAP_NS) {
+			thread->lock_end_ns = 0;
+			return 0;
+		}
+		*waited_ns = thread->lock_end_ns - thread->lock_start_ns;
+		over = 1;
+	}
+	thread->lock_start_ns = 0;
+	if (state == STATE_LOCK) {
+		thread->lock_addr = lock_addr;
+		thread->lock_start_ns = now;
+		thread->lock_end_ns = 0;
+	}
+	return over;
+}
+
+/* A thread stops running, for whatever reason: running counts against an episode's gap. */
+static inline void thread_ran(struct thread *thread, __u64 now)
+{
+	if (thread->lock_end_ns && thread->since_ns)
+		thread->lock_ran_ns += now - thread->since_ns;
+}
+
+/* A thread runs again. */
+static inline void thread_resume(struct thread *thread, __u64 now)
+{
+	if (thread->blocked == STATE_LOCK) {
+		thread->lock_end_ns = now;
+		thread->lock_ran_ns = 0;
+	}
+	thread->blocked = STATE_RUNNING;
+}
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Threads: where the time of a workload's threads goes, told by the scheduler.
+ *
+ * sched_switch, sched_wakeup and sched_wakeup_new run with interrupts off, so each CPU's shard of a
+ * pool has one writer. The other hooks only mark; the walk over tasks writes a shard of its own.
+ */
+#include "lib/kernel.h"
+#include "lib/maps.h"
+#include "lib/task.h"
+#include "lib/trees.h"
+#include "machine/names.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+static inline struct pool_shard *pool_shard_at(__u32 pool, __u32 shard)
+{
+	__u32 index = pool * (cpus + 1) + shard;
+
+	return bpf_map_lookup_elem(&pool_states, &index);
+}
+
+static inline struct pool_waits *pool_waits_here(__u32 pool)
+{
+	__u32 index = pool * shards + (bpf_get_smp_processor_id() & (shards - 1));
+
+	return bpf_map_lookup_elem(&pool_waits, &index);
+}
+
+/* --- pools ---------------------------------------------------------------------------------- */
+
+static __attribute__((noinline)) __u32 pool_take(struct pool_key *key)
+{
+	struct pool_info *info;
+	__u32 *present, slot;
+
+	if (!key)
+		return SLOT_OTHER;
+	if (bpf_map_pop_elem(&free_pools, &slot)) {
+		drop(DROP_POOLS_FULL);
+		return SLOT_OTHER;
+	}
+	if (bpf_map_update_elem(&pool_slots, key, &slot, BPF_NOEXIST)) {
+		bpf_map_push_elem(&free_pools, &slot, 0);
+		present = bpf_map_lookup_elem(&pool_slots, key);
+		return present ? *present : SLOT_OTHER;
+	}
+	info = bpf_map_lookup_elem(&pool_info, &slot);
+	if (info) {
+		info->tree = key->tree;
+		__builtin_memcpy(info->name, key->name, COMM_LEN);
+		__sync_lock_test_and_set(&info->used, 1);
+	}
+	return slot;
+}
+
+/* The pool of a thread of @index that is called @comm: its own, the tree's `other`, or slot 0. */
+static __attribute__((noinline)) __u32 pool_find(__u32 index, struct task_struct *task)
+{
+	struct pool_key key = { .tree = index };
+	struct tree *tree = tree_at(index);
+	char comm[COMM_LEN];
+	__u32 *slot;
+
+	if (!tree || !task)
+		return SLOT_OTHER;
+	bpf_probe_read_kernel(comm, sizeof(comm), task->comm);
+	name_normalise(comm, key.name);
+	slot = bpf_map_lookup_elem(&pool_slots, &key);
+	if (slot)
+		return *slot;
+	if (__sync_fetch_and_add(&tree->pools, 1) < POOLS_PER_TREE - 1)
+		return pool_take(&key);
+	__sync_fetch_and_add(&tree->pools, -1);
+	drop(DROP_POOLS_FULL);
+	__builtin_memset(key.name, 0, COMM_LEN);
+	__builtin_memcpy(key.name, "other", 6);
+	slot = bpf_map_lookup_elem(&pool_slots, &key);
+	return slot ? *slot : pool_take(&key);
+}
+
+/* --- accounting ----------------------------------------------------------------------------- */
+
+static inline void shard_open(struct pool_shard *shard)
+{
+	*(volatile __u64 *)&shard->seq = shard->seq + 1;
+	__asm__ __volatile__("" ::: "memory");
+}
+
+static inline void shard_close(struct pool_shard *shard)
+{
+	__asm__ __volatile__("" ::: "memory");
+	*(volatile __u64 *)&shard->seq = shard->seq + 1;
+}
+
+/* Leaves the old place for the new one, at @now; the caller has exchanged `where`. */
+static inline void account(__u64 old, __u64 new, __u64 now, __u32 writer)
+{
+	__u32 from = where_pool(old), to = where_pool(new);
+	struct pool_shard *shard;
+
+	if (where_state(old) != STATE_NONE) {
+		shard = pool_shard_at(from, writer);
+		if (!shard)
+			return;
+		shard_open(shard);
+		shard_leave(shard, where_state(old), now);
+		if (where_state(new) == STATE_NONE || from != to)
+			shard->exited++;
+		else
+			shard_enter(shard, where_state(new), now);
+		shard_close(shard);
+		if (where_state(new) == STATE_NONE || from == to)
+			return;
+	} else if (where_state(new) == STATE_NONE) {
+		return;
+	}
+	shard = pool_shard_at(to, writer);
+	if (!shard)
+		return;
+	shard_open(shard);
+	shard_enter(shard, where_state(new), now);
+	if (where_state(old) != STATE_NONE)
+		shard->started++;
+	shard_close(shard);
+}
+
+/* Puts @thread into @state; what the state was before matters only for what is left. */
+static inline void thread_set(struct task_struct *task, struct thread *thread, __u32 state,
+			      __u64 now)
+{
+	__u32 pool = where_pool(thread->where);
+	__u64 old, new;
+	int moved = thread->stale;
+
+	if (moved) {
+		thread->stale = 0;
+		pool = pool_find(thread->tree, task);
+		if (!thread->tree)
+			state = STATE_NONE;
+	}
+	new = thread_where(pool, state);
+	old = __sync_lock_test_and_set(&thread->where, new);
+	account(old, new, now, bpf_get_smp_processor_id());
+	if (moved)
+		thread_count(thread, thread->tree);
+	thread->since_ns = now;
+}
+
+static inline void thread_gone(struct thread *thread, __u64 now)
+{
+	__u64 none = thread_where(SLOT_OTHER, STATE_NONE);
+	__u64 old = __sync_lock_test_and_set(&thread->where, none);
+
+	account(old, none, now, bpf_get_smp_processor_id());
+	thread->tree = 0;
+	thread_count(thread, 0);
+}
+
+static inline int thread_watched(const struct thread *thread)
+{
+	return thread && (thread->tree || where_state(thread->where) != STATE_NONE);
+}
+
+/* --- hooks ---------------------------------------------------------------------------------- */
+
+static __attribute__((noinline)) int sleeper_read(struct task_struct *task, struct sleeper *sleeper)
+{
+	struct pt_regs *regs;
+
+	if (!task || !sleeper)
+		return 0;
+	sleeper->io_worker = task->flags & PF_IO_WORKER;
+	sleeper->compat = task_compat(task);
+	sleeper->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
+	sleeper->uninterruptible = task->__state & TASK_UNINTERRUPTIBLE;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	sleeper->syscall = regs_syscall(regs);
+	regs_args(regs, sleeper->args);
+	return 0;
+}
+
+static inline void switch_out(struct task_struct *task, struct thread *thread, bool preempt,
+			      __u64 now)
+{
+	__u32 run_state = task->__state, state;
+	__u32 pool = where_pool(thread->where);
+	struct sleeper sleeper = {};
+	struct pool_waits *waits;
+	__u64 waited;
+
+	if (where_state(thread->where) == STATE_RUNNING)
+		thread_ran(thread, now);
+	if (!(run_state & TASK_DEAD) && (preempt || !run_state)) {
+		thread_set(task, thread, STATE_RUNNABLE, now);
+		return;
+	}
+	sleeper_read(task, &sleeper);
+	sleeper.in_request = thread->in_request;
+	if (sleeper.syscall == SYS_RESTART_SYSCALL)
+		sleeper.syscall = thread->syscall;
+	thread->syscall = sleeper.syscall;
+	state = run_state & TASK_DEAD ? STATE_NONE : classify(&sleeper);
+	if (thread_block(thread, state, sleeper_lock(&sleeper), now, &waited)) {
+		waits = pool_waits_here(pool);
+		if (waits)
+			hist_add(&waits->mutex, waited);
+	}
+	if (state == STATE_NONE)
+		thread_gone(thread, now);
+	else
+		thread_set(task, thread, state, now);
+}
+
+static inline void switch_in(struct task_struct *task, struct thread *thread, __u64 now)
+{
+	__u64 where = thread->where;
+	struct pool_waits *waits;
+
+	if (where_state(where) == STATE_RUNNABLE && thread->since_ns) {
+		waits = pool_waits_here(where_pool(where));
+		if (waits)
+			hist_add(&waits->runqueue, now > thread->since_ns ? now - thread->since_ns : 0);
+	}
+	thread_resume(thread, now);
+	thread_set(task, thread, STATE_RUNNING, now);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(threads_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	struct thread *thread;
+	__u64 now = 0;
+
+	if (!(prev->flags & PF_KTHREAD)) {
+		thread = thread_of(prev);
+		if (thread_watched(thread)) {
+			now = bpf_ktime_get_ns();
+			switch_out(prev, thread, preempt, now);
+		}
+	}
+	if (!(next->flags & PF_KTHREAD)) {
+		thread = thread_of(next);
+		if (thread_watched(thread))
+			switch_in(next, thread, now ? now : bpf_ktime_get_ns());
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(threads_wakeup, struct task_struct *task)
+{
+	struct thread *thread;
+	struct pool_waits *waits;
+	__u32 state;
+	__u64 now;
+
+	if (task->flags & PF_KTHREAD)
+		return 0;
+	thread = thread_of(task);
+	if (!thread_watched(thread))
+		return 0;
+	state = where_state(thread->where);
+	/* A task that has not slept yet stays on its CPU. */
+	if (state == STATE_RUNNING || state == STATE_RUNNABLE)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (state == STATE_DISK && thread->since_ns) {
+		waits = pool_waits_here(where_pool(thread->where));
+		if (waits)
+			hist_add(&waits->disk, now > thread->since_ns ? now - thread->since_ns : 0);
+	}
+	thread_set(task, thread, STATE_RUNNABLE, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(threads_wakeup_new, struct task_struct *task)
+{
+	struct thread *thread = thread_of(task);
+	struct pool_shard *shard;
+
+	if (!thread_watched(thread))
+		return 0;
+	thread_set(task, thread, STATE_RUNNABLE, bpf_ktime_get_ns());
+	shard = pool_shard_at(where_pool(thread->where), bpf_get_smp_processor_id());
+	if (!shard)
+		return 0;
+	shard_open(shard);
+	shard->started++;
+	shard_close(shard);
+	return 0;
+}
+
+/* The name is read at the next switch: this hook runs before the kernel has changed it. */
+SEC("tp_btf/task_rename")
+int BPF_PROG(threads_rename, struct task_struct *task)
+{
+	struct thread *thread = thread_of(task);
+
+	if (thread)
+		thread->stale = 1;
+	return 0;
+}
+
+/* --- the walk ------------------------------------------------------------------------------- */
+
+static inline __u32 task_state(struct task_struct *task)
+{
+	struct sleeper sleeper = {};
+
+	if (!task->__state)
+		return task->on_cpu ? STATE_RUNNING : STATE_RUNNABLE;
+	sleeper_read(task, &sleeper);
+	return classify(&sleeper);
+}
+
+/*
+ * Counts @thread in the tree of its process. The state is read after the storage exists: an event
+ * that comes later finds it and exchanges `where`, which makes the swap below fail, and is right.
+ */
+static inline void thread_adopt(struct task_struct *task, struct thread *thread, __u32 tree)
+{
+	__u64 old, new;
+	__u32 state;
+
+	thread->tree = tree;
+	thread->stale = 1;
+	old = thread->where;
+	state = where_state(old) == STATE_NONE ? task_state(task) : where_state(old);
+	new = thread_where(pool_find(tree, task), state);
+	if (__sync_val_compare_and_swap(&thread->where, old, new) != old)
+		return; /* stale: the thread's own next event finds the pool */
+	account(old, new, bpf_ktime_get_ns(), cpus);
+	thread_count(thread, tree);
+	thread->stale = 0;
+	if (where_state(old) == STATE_NONE)
+		thread->since_ns = 0;
+}
+
+/* All threads of processes that belong to a tree and are not counted in it. */
+SEC("iter/task")
+int threads_walk(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread *thread;
+	__u32 tree;
+
+	if (!task || task->flags & PF_KTHREAD || task->exit_state)
+		return 0;
+	tree = tree_of(task);
+	if (!tree)
+		return 0;
+	thread = thread_make(task);
+	if (!thread || thread->counted == tree)
+		return 0;
+	thread_adopt(task, thread, tree);
+	return 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/utf8.h"
+
+#include <stdbool.h>
+
+static bool utf8_continues(unsigned char byte)
+{
+	return (byte & 0xc0) == 0x80;
+}
+
+/* The second byte alone tells overlong forms, surrogates and numbers above U+10FFFF. */
+static bool utf8_second_is_valid(unsigned char first, unsigned char second)
+{
+	switch (first) {
+	case 0xe0:
+		return second >= 0xa0 && second <= 0xbf;
+	case 0xed:
+		return second >= 0x80 && second <= 0x9f;
+	case 0xf0:
+		return second >= 0x90 && second <= 0xbf;
+	case 0xf4:
+		return second >= 0x80 && second <= 0x8f;
+	default:
+		return utf8_continues(second);
+	}
+}
+
+size_t utf8_length(const char *text)
+{
+	const unsigned char *byte = (const unsigned char *)text;
+	size_t length;
+
+	if (byte[0] < 0x80)
+		return 1;
+	if (byte[0] < 0xc2 || byte[0] > 0xf4)
+		return 0;
+	length = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
+	if (!utf8_second_is_valid(byte[0], byte[1]))
+		return 0;
+	for (size_t i = 2; i < length; i++) {
+		if (!utf8_continues(byte[i]))
+			return 0;
+	}
+	return length;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "version.h"
+
+#define DEFAULT_ADDRESS "127.0.0.1:10070"
+#define DEFAULT_PATH "/metrics"
+#define HEALTH_PATH "/-/healthy"
+#define PATH_BYTES_MAX 256
+#define NS_PER_MS 1000000ULL
+#define DURATION_MAX_MS (365 * 86400000ULL)
+
+static const char help_text[] =
+	"workload_exporter shows, for each service of this machine, how many requests wait, how\n"
+	"long they waited and were served, what each thread pool does and what it waits for.\n"
+	"Services need no change and no restart: all of it is observed from the kernel with eBPF.\n"
+	"\n"
+	"Usage: workload_exporter [flags]\n"
+	"\n"
+	"Flags (--flag=value or --flag value):\n"
+	"  --web.listen-address=ADDRESS      Where to serve: HOST:PORT, [IPv6]:PORT, or :PORT for\n"
+	"                                    every interface. Port 0 takes a free one and logs "
+	"it.\n"
+	"                                    Default: " DEFAULT_ADDRESS "\n"
+	"  --web.telemetry-path=PATH         Path of the metrics. Default: " DEFAULT_PATH "\n"
+	"  --workloads.grace-period=DURATION How long a workload without processes stays visible,\n"
+	"                                    such as 30s, 5m or 1h30m. Default: 5m\n"
+	"  --log.level=LEVEL                 error, warn, info or debug. Default: info\n"
+	"  --log.format=FORMAT               logfmt or json. Default: logfmt\n"
+	"  --version                         Show the version and exit.\n"
+	"  --help                            Show this help and exit.\n"
+	"\n"
+	"Pages: PATH (metrics), / (what is attached and watched), " HEALTH_PATH " (liveness).\n"
+	"\n"
+	"Privileges: root, or the capabilities CAP_BPF and CAP_PERFMON (to load and attach BPF\n"
+	"programs) and CAP_SYS_PTRACE (to identify processes of other users). Without them it\n"
+	"says what is missing.\n"
+	"\n"
+	"Example, for every interface on port 9100 with JSON logs:\n"
+	"  sudo workload_exporter --web.listen-address=:9100 --log.format=json\n";
+
+/* Names of the flags with values are those of the table in config_flags. */
+static const struct option config_options[] = {
+	{ "web.listen-address", required_argument, NULL, 0 },
+	{ "web.telemetry-path", required_argument, NULL, 0 },
+	{ "workloads.grace-period", required_argument, NULL, 0 },
+	{ "log.level", required_argument, NULL, 0 },
+	{ "log.format", required_argument, NULL, 0 },
+	{ "version", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+static int config_set_address(struct config *config, const char *value)
+{
+	return config_address_parse(value, &config->listen);
+}
+
+static int config_set_path(struct config *config, const char *value)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789/-._~";
+
+	if (value[0] != '/' || !value[1] || strcmp(value, HEALTH_PATH) == 0 ||
+	    strlen(value) >= PATH_BYTES_MAX || value[strspn(value, allowed)])
+		return -EINVAL;
+	config->telemetry_path = value;
+	return 0;
+}
+
+static int config_set_grace(struct config *config, const char *value)
+{
+	return config_duration_parse(value, &config->grace_period_ns);
+}
+
+static int config_set_level(struct config *config, const char *value)
+{
+	return log_level_parse(value, &config->log_level);
+}
+
+static int config_set_format(struct config *config, const char *value)
+{
+	return log_format_parse(value, &config->log_format);
+}
+
+/* In the order of config_options. */
+static const struct config_flag {
+	int (*set)(struct config *config, const char *value);
+	const char *expected;
+} config_flags[] = {
+	{ config_set_address, "HOST:PORT, [IPv6]:PORT or :PORT with a port from 0 to 65535" },
+	{ config_set_path, "a path such as /metrics: it begins with /, has only letters, digits "
+			   "and /-._~, and is neither / nor " HEALTH_PATH },
+	{ config_set_grace, "a duration such as 30s, 5m or 1h30m, at most 365d" },
+	{ config_set_level, "error, warn, info or debug" },
+	{ config_set_format, "logfmt or json" },
+};
+
+#define CONFIG_FLAGS (sizeof(config_flags) / sizeof(*config_flags))
+
+/* Appends @byte of a digit to @value; -EINVAL once it exceeds @max. */
+static int config_add_digit(uint64_t *value, char digit, uint64_t max)
+{
+	uint64_t sum = *value * 10 + (uint64_t)(digit - '0');
+
+	if (sum > max)
+		return -EINVAL;
+	*value = sum;
+	return 0;
+}
+
+static int config_port_check(const char *port)
+{
+	uint64_t number = 0;
+
+	if (!*port || strlen(port) >= CONFIG_PORT_BYTES)
+		return -EINVAL;
+	for (; *port; port++) {
+		if (*port < '0' || *port > '9' || config_add_digit(&number, *port, 65535) < 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+int config_address_parse(const char *text, struct config_address *address)
+{
+	const char *colon = strrchr(text, ':'), *host = text, *end = colon;
+	struct config_address parsed = { 0 };
+
+	if (!colon || config_port_check(colon + 1) < 0)
+		return -EINVAL;
+	if (*host == '[') {
+		host++;
+		end--;
+		if (end <= host || *end != ']' || !memchr(host, ':', (size_t)(end - host)))
+			return -EINVAL;
+	} else if (memchr(host, ':', (size_t)(end - host))) {
+		return -EINVAL;
+	}
+	if ((size_t)(end - host) >= sizeof(parsed.host) ||
+	    memchr(host, ']', (size_t)(end - host)) || memchr(host, '[', (size_t)(end - host)))
+		return -EINVAL;
+	memcpy(parsed.host, host, (size_t)(end - host));
+	memcpy(parsed.port, colon + 1, strlen(colon + 1));
+	*address = parsed;
+	return 0;
+}
+
+/* The unit that @text begins with, as milliseconds; 0 if it is none. @len becomes its length. */
+static uint64_t config_unit_ms(const char *text, size_t *len)
+{
+	static const struct {
+		const char *name;
+		uint64_t ms;
+	} units[] = {
+		{ "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 }
+	};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		*len = strlen(units[i].name);
+		if (strncmp(text, units[i].name, *len) == 0)
+			return units[i].ms;
+	}
+	return 0;
+}
+
+/* Reads one number with its unit from *@text, and moves it on. */
+static int config_duration_part(const char **text, uint64_t *unit_ms, uint64_t *part_ms)
+{
+	uint64_t number = 0;
+	const char *at = *text;
+	size_t len;
+
+	if (*at < '0' || *at > '9')
+		return -EINVAL;
+	for (; *at >= '0' && *at <= '9'; at++) {
+		if (config_add_digit(&number, *at, DURATION_MAX_MS) < 0)
+			return -EINVAL;
+	}
+	*unit_ms = config_unit_ms(at, &len);
+	if (!*unit_ms || number > DURATION_MAX_MS / *unit_ms)
+		return -EINVAL;
+	*part_ms = number * *unit_ms;
+	*text = at + len;
+	return 0;
+}
+
+int config_duration_parse(const char *text, uint64_t *ns)
+{
+	uint64_t total_ms = 0, part_ms = 0, unit_ms = 0, last_unit_ms = UINT64_MAX;
+
+	if (strcmp(text, "0") == 0)
+		text = "0s";
+	do {
+		if (config_duration_part(&text, &unit_ms, &part_ms) < 0 || unit_ms >= last_unit_ms)
+			return -EINVAL;
+		last_unit_ms = unit_ms;
+		total_ms += part_ms;
+	} while (*text);
+	if (total_ms > DURATION_MAX_MS)
+		return -EINVAL;
+	*ns = total_ms * NS_PER_MS;
+	return 0;
+}
+
+static void config_print_version(FILE *out)
+{
+	fputs("workload_exporter, version " VERSION " (branch: " BRANCH ", revision: " REVISION
+	      ")\n  compiler: " __VERSION__ "\n",
+	      out);
+}
+
+/* The flag as it was written, without its value. */
+static int config_flag_name_len(const char *argument)
+{
+	return (int)strcspn(argument, "=");
+}
+
+/* What getopt_long refused, in words. @argument is the one at which it stopped. */
+static int config_refuse(const char *argument, int result, FILE *err)
+{
+	int len = config_flag_name_len(argument);
+
+	if (result == ':')
+		fprintf(err, "flag %.*s needs a value; see --help\n", len, argument);
+	else if (argument[len] == '=' && (optopt == 'v' || optopt == 'h'))
+		fprintf(err, "flag %.*s takes no value, but has \"%s\"\n", len, argument,
+			argument + len + 1);
+	else
+		fprintf(err, "unknown flag %.*s; see --help\n", len, argument);
+	return -EINVAL;
+}
+
+static int config_apply(struct config *config, size_t index, FILE *err)
+{
+	if (config_flags[index].set(config, optarg) == 0)
+		return 0;
+	fprintf(err, "flag --%s: \"%s\" is wrong: expected %s\n", config_options[index].name,
+		optarg, config_flags[index].expected);
+	return -EINVAL;
+}
+
+/* getopt_long takes abbreviations, which would turn into errors with the next flag we add. */
+static bool config_is_abbreviated(const char *argument, int index)
+{
+	size_t len = (size_t)config_flag_name_len(argument);
+
+	return len < 2 || strlen(config_options[index].name) != len - 2;
+}
+
+/* One turn of getopt_long: 0 go on, 1 done, -EINVAL, -ENOENT at the end of the flags. */
+static int config_next(struct config *config, int argc, char **argv, unsigned *seen, FILE *out,
+		       FILE *err)
+{
+	const char *argument = argv[optind ? optind : 1];
+	int index = 0;
+	/* "+": stop at the first argument that is no flag, so that @argument is the one at hand. */
+	int result = getopt_long(argc, argv, "+:", config_options, &index);
+
+	if (result == -1)
+		return -ENOENT;
+	if (result == '?' || result == ':' || config_is_abbreviated(argument, index))
+		return config_refuse(argument, result, err);
+	if (result == 'h')
+		fputs(help_text, out);
+	else if (result == 'v')
+		config_print_version(out);
+	if (result)
+		return 1;
+	if (*seen & 1U << index) {
+		fprintf(err, "flag --%s is given twice\n", config_options[index].name);
+		return -EINVAL;
+	}
+	*seen |= 1U << index;
+	return config_apply(config, (size_t)index, err);
+}
+
+int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *err)
+{
+	struct config parsed = {
+		.telemetry_path = DEFAULT_PATH,
+		.log_level = LOG_LEVEL_INFO,
+		.log_format = LOG_FORMAT_LOGFMT,
+		.grace_period_ns = 300000 * NS_PER_MS,
+	};
+	unsigned seen = 0;
+	int err_or_done;
+
+	config_address_parse(DEFAULT_ADDRESS, &parsed.listen);
+	optind = 0; /* makes getopt_long begin anew */
+	opterr = 0;
+	do {
+		err_or_done = config_next(&parsed, argc, argv, &seen, out, err);
+	} while (!err_or_done);
+	if (err_or_done != -ENOENT)
+		return err_or_done;
+	if (optind < argc) {
+		fprintf(err, "unexpected argument \"%s\"; see --help\n", argv[optind]);
+		return -EINVAL;
+	}
+	*config = parsed;
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line: flags in the manner of Prometheus exporters (--flag=value or --flag value, no
+ * abbreviations, no flag twice).
+ */
+#ifndef WORKLOAD_CONFIG_H
+#define WORKLOAD_CONFIG_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/log.h"
+
+#define CONFIG_HOST_BYTES 256
+#define CONFIG_PORT_BYTES 6
+
+/* A listen address, taken apart: HOST:PORT, [IPv6]:PORT or :PORT. */
+struct config_address {
+	char host[CONFIG_HOST_BYTES]; /* name or address without brackets; "" is every interface */
+	char port[CONFIG_PORT_BYTES]; /* decimal, 0 to 65535; "0" lets the kernel choose */
+};
+
+struct config {
+	struct config_address listen;
+	const char *telemetry_path; /* borrowed from argv or constant */
+	enum log_level log_level;
+	enum log_format log_format;
+	uint64_t grace_period_ns; /* how long a workload without processes stays visible */
+};
+
+/*
+ * Reads the flags in @argv. 0: go on, with @config filled. 1: --help or --version was asked for and
+ * written to @out. -EINVAL: one line on @err names the flag, its value and what is expected. In the
+ * last two cases @config is untouched.
+ *
+ * Uses getopt_long(3), which keeps its state in globals: one thread at a time.
+ */
+int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *err);
+
+/* Splits @text. 0, or -EINVAL with @address untouched. Whether the host exists is not looked up. */
+int config_address_parse(const char *text, struct config_address *address);
+
+/*
+ * Reads a duration: numbers with units in falling order, as in 5m, 1h30m or 500ms; units d, h, m,
+ * s, ms; or a plain 0. At most 365d. 0, or -EINVAL with @ns untouched.
+ */
+int config_duration_parse(const char *text, uint64_t *ns);
+
+#endif

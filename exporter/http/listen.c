@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/listen.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+
+#define LISTEN_BACKLOG 64
+
+static void listen_free_addresses(struct addrinfo **addresses)
+{
+	if (*addresses)
+		freeaddrinfo(*addresses);
+}
+
+/* Every interface is one IPv6 socket that takes IPv4 as well, whatever net.ipv6.bindv6only says. */
+static int listen_set_options(int fd, const struct addrinfo *address, bool wildcard)
+{
+	const int on = 1, off = 0;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
+		return -errno;
+	if (wildcard && address->ai_family == AF_INET6 &&
+	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0)
+		return -errno;
+	return 0;
+}
+
+static int listen_on(const struct addrinfo *address, bool wildcard)
+{
+	_cleanup_(cleanup_close) int fd = -1;
+	int err;
+
+	fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	err = listen_set_options(fd, address, wildcard);
+	if (err < 0)
+		return err;
+	if (bind(fd, address->ai_addr, address->ai_addrlen) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+/* Tries the addresses of one family; the error is that of the last one. */
+static int listen_on_any(const struct addrinfo *addresses, int family, bool wildcard, int error)
+{
+	int fd = error;
+
+	for (; addresses; addresses = addresses->ai_next) {
+		if (addresses->ai_family != family)
+			continue;
+		fd = listen_on(addresses, wildcard);
+		if (fd >= 0)
+			return fd;
+	}
+	return fd;
+}
+
+static int listen_resolve(const char *host, const char *port, struct addrinfo **addresses)
+{
+	const struct addrinfo hints = {
+		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+		.ai_socktype = SOCK_STREAM,
+	};
+
+	return getaddrinfo(*host ? host : NULL, port, &hints, addresses);
+}
+
+int http_listen(const char *host, const char *port, char *error, size_t error_bytes)
+{
+	_cleanup_(listen_free_addresses) struct addrinfo *addresses = NULL;
+	const char *open = strchr(host, ':') ? "[" : "", *close = *open ? "]" : "";
+	bool wildcard = !*host;
+	int failed, fd;
+
+	failed = listen_resolve(host, port, &addresses);
+	if (failed) {
+		snprintf(error, error_bytes, "cannot listen on %s%s%s:%s: %s", open, host, close,
+			 port, gai_strerror(failed));
+		return -EADDRNOTAVAIL;
+	}
+	fd = listen_on_any(addresses, wildcard ? AF_INET6 : AF_INET, wildcard, -EAFNOSUPPORT);
+	/* A kernel without IPv6 has no wildcard but IPv4's; a port in use stays in use. */
+	if (fd < 0 && !(wildcard && fd == -EADDRINUSE))
+		fd = listen_on_any(addresses, wildcard ? AF_INET : AF_INET6, wildcard, fd);
+	if (fd < 0)
+		snprintf(error, error_bytes, "cannot listen on %s%s%s:%s: %s", open, host, close,
+			 port, strerror(-fd));
+	return fd;
+}
+
+uint16_t http_listen_port(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address = { 0 };
+	socklen_t len = sizeof(address);
+
+	if (getsockname(fd, &address.any, &len) < 0)
+		return 0;
+	if (address.any.sa_family == AF_INET)
+		return ntohs(address.v4.sin_port);
+	return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : 0;
+}

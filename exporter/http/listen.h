@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens the listening socket: the one place of the exporter where an address is looked up.
+ */
+#ifndef WORKLOAD_HTTP_LISTEN_H
+#define WORKLOAD_HTTP_LISTEN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Listens on @host (a name or address without brackets; "" is every interface, IPv6 and IPv4) and
+ * @port (decimal, "0" lets the kernel choose). Of several addresses of a name the first that can be
+ * had is taken, IPv4 before IPv6. Returns the descriptor, non-blocking and close-on-exec, owned by
+ * the caller; or -errno (-EADDRNOTAVAIL if the name cannot be resolved) with a sentence in @error.
+ */
+int http_listen(const char *host, const char *port, char *error, size_t error_bytes);
+
+/* The port that @fd is really bound to; 0 if it is no IP socket. */
+uint16_t http_listen_port(int fd);
+
+#endif

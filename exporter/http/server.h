@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The HTTP server: libmicrohttpd without threads, driven by the caller's loop.
+ *
+ * The caller waits for http_server_fd() to become readable, at most http_server_timeout_ms(), and
+ * then calls http_server_run(), which accepts, reads, calls back and writes without blocking.
+ * Without connections there is no timeout: at rest it costs nothing.
+ *
+ * Routes: the telemetry path, "/" and "/-/healthy", for GET and HEAD; 405 for other methods, 404
+ * for other paths. Requests with a body are refused (413). No call raises SIGPIPE.
+ *
+ * One thread. All functions but start expect a started server.
+ */
+#ifndef WORKLOAD_HTTP_SERVER_H
+#define WORKLOAD_HTTP_SERVER_H
+
+#include "base/buffer.h"
+
+#define HTTP_HEALTH_PATH "/-/healthy"
+
+/* Appends a page to @out. 0 or -errno, which is answered with 503. Called within run. */
+typedef int (*http_page_fn)(void *arg, struct buffer *out);
+
+struct http_server_options {
+	int listen_fd; /* from http_listen */
+	const char *telemetry_path; /* borrowed while the server lives */
+	http_page_fn metrics; /* in the format of TEXT_CONTENT_TYPE */
+	http_page_fn landing; /* HTML */
+	void *arg; /* for both */
+	unsigned idle_s; /* a connection without traffic is closed after it; 0: 10 s */
+	unsigned deadline_ms; /* for a request to be complete, or answered; 0: 20 s */
+};
+
+struct http_server;
+
+/*
+ * Takes options->listen_fd over, in any case. 0 with the server in @server (stop releases it), or
+ * -errno.
+ */
+int http_server_start(const struct http_server_options *options, struct http_server **server);
+
+/* An epoll descriptor, owned by the server. */
+int http_server_fd(const struct http_server *server);
+
+/* How long to wait before run must be called although nothing came; -1: for ever. */
+int http_server_timeout_ms(const struct http_server *server);
+void http_server_run(struct http_server *server);
+
+/* Closes all connections and the listening socket; NULL is nothing. For _cleanup_: stopp. */
+void http_server_stop(struct http_server *server);
+
+static inline void http_server_stopp(struct http_server **server)
+{
+	http_server_stop(*server);
+}
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ledger: rows of workloads, endpoints and pools that outlive the processes behind them, so
+ * that counters never go backwards.
+ *
+ * The kernel side counts per tree (a listening process and its descendants). Several trees can be
+ * one workload: workers that share a port, a service that was restarted. Each row here has a base,
+ * to which trees that ended were folded, and per scrape the sum of the base and the live trees:
+ *
+ *	handle = ledger_workload(ledger, &identity, now);	when a tree is found
+ *
+ *	ledger_begin(ledger);					a scrape
+ *	ledger_add_processes(ledger, handle, 3);		for each live tree
+ *	ledger_add_endpoint(ledger, handle, 8080, &part);
+ *	ledger_add_pool(ledger, handle, "worker-#", &part);
+ *	ledger_end(ledger, now);
+ *	rows = ledger_endpoints(ledger, &len);
+ *
+ *	ledger_fold_endpoint(ledger, handle, 8080, &part);	a tree ended: its last values
+ *	ledger_fold_pool(ledger, handle, "worker-#", &part);
+ *
+ * A tree's values are those since it was founded, so they are either added (it lives) or folded
+ * (it ended), never both in one scrape, and never added again after they were folded. A fold may
+ * come between scrapes or inside one and shows in the next ledger_end.
+ *
+ * Counters and histograms of parts are added; gauges too, except oldest_queued_ns, whose maximum
+ * counts. Gauges of folded parts are ignored. In a part the names are ignored.
+ *
+ * What is shown as a counter never decreases while its row exists: if a sum falls back (the shards
+ * of a pool are read at different instants) the earlier value is shown until the sum is past it.
+ *
+ * A workload without processes and parts stays, with its rows, its gauges 0, for grace_ns from the
+ * first ledger_end that finds it so; then ledger_end removes it. So it is shown once at least.
+ *
+ * Not thread-safe: the caller serialises. Times are CLOCK_MONOTONIC.
+ */
+#ifndef WORKLOAD_LEDGER_H
+#define WORKLOAD_LEDGER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "discovery/identity.h"
+#include "snapshot.h"
+
+/*
+ * Bounds, `other` included. A row costs three times its size (base, sum, shown: 8.5 KB), so a full
+ * ledger has 26 MB and one with ten services below 1 MB.
+ */
+#define LEDGER_WORKLOADS_MAX 256
+#define LEDGER_ENDPOINTS_MAX 1024
+#define LEDGER_POOLS_MAX 2048
+#define LEDGER_LABEL_LEN 32 /* longer pool names are cut */
+
+#define LEDGER_GRACE_NS (300 * 1000000000ULL)
+
+/*
+ * A workload. Stays good as long as the workload is not removed, so a tree can keep it: each
+ * scrape that adds something to it keeps the workload. Used after that, it stands for `other`.
+ */
+typedef uint32_t ledger_handle;
+#define LEDGER_OTHER 0U /* workload `other`: always there, shown once something was added */
+
+struct ledger;
+
+/* NULL if there is no memory. */
+struct ledger *ledger_new(uint64_t grace_ns);
+void ledger_free(struct ledger *ledger);
+static inline void ledger_freep(struct ledger **ledger)
+{
+	ledger_free(*ledger);
+}
+
+/*
+ * Finds or makes the workload identity->name. The first identity stays until a process of the
+ * workload may have gone: it is replaced if the last scrape found no process, or if a tree was
+ * folded since. LEDGER_OTHER for the name "other", and, counted in ledger_workloads_full(), if the
+ * table is full or there is no memory. In workload `other` every port and pool is "other".
+ */
+ledger_handle ledger_workload(struct ledger *ledger, const struct identity *identity);
+
+/* Starts a scrape: all values become those of the base, all gauges 0. */
+void ledger_begin(struct ledger *ledger);
+
+void ledger_add_processes(struct ledger *ledger, ledger_handle handle, uint64_t processes);
+
+/*
+ * Adds to row (workload, @port) or (workload, @pool). Port 0 and the pools "other", "" and NULL are
+ * `other`. If there is no room for a new row the part goes to row (other, other), as do all later
+ * new rows of the same workload, because a row that moved there and back would count twice; each
+ * part that is sent there is counted in ledger_rows_full().
+ */
+void ledger_add_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
+			 const struct endpoint_row *part);
+void ledger_add_pool(struct ledger *ledger, ledger_handle handle, const char *pool,
+		     const struct pool_row *part);
+void ledger_fold_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
+			  const struct endpoint_row *part);
+void ledger_fold_pool(struct ledger *ledger, ledger_handle handle, const char *pool,
+		      const struct pool_row *part);
+
+/*
+ * Ends a scrape: clamps counters, removes what is past its grace, sorts. -ENOMEM: the arrays of the
+ * scrape before are still shown, and nothing was removed.
+ */
+int ledger_end(struct ledger *ledger, uint64_t now_ns);
+
+/*
+ * The rows of the last ledger_end, sorted by workload (bytes), then by port (number, `other`
+ * first) or pool (bytes). The arrays and the texts in them are good until the next ledger_end.
+ */
+const struct workload_row *ledger_workloads(const struct ledger *ledger, size_t *len);
+const struct endpoint_row *ledger_endpoints(const struct ledger *ledger, size_t *len);
+const struct pool_row *ledger_pools(const struct ledger *ledger, size_t *len);
+
+/* How often something did not fit, since ledger_new. */
+uint64_t ledger_workloads_full(const struct ledger *ledger);
+uint64_t ledger_rows_full(const struct ledger *ledger);
+
+#endif

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Checks what a compiler does not. Prints only what is wrong and a last line; exit 1 on anything.
+# Needs `make all` to have run (skeletons under build/bpf); `make lint` sees to it.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+JOBS=$(nproc)
+PYTHON=${PYTHON:-/usr/bin/python3}
+INCLUDES=(-Iexporter -Ibpf -Ibuild -Ibuild/bpf)
+C_FLAGS=(-std=gnu11 -D_GNU_SOURCE "${INCLUDES[@]}")
+BPF_FLAGS=(-std=gnu11 -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -DWORKLOAD_BPF -Ibpf)
+STRICT=(-Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wundef -Werror -fsyntax-only)
+BANNED='(^|[^a-zA-Z0-9_])(sprintf|vsprintf|strcpy|strcat|strncpy|strncat|atoi|atol|atoll|gets)[[:space:]]*\('
+
+sources() { # sources FOLDER PATTERN...: files below FOLDER whose names match, sorted
+	local folder=$1 names=() pattern
+	shift
+	for pattern in "$@"; do
+		names+=(-o -name "$pattern")
+	done
+	[ -d "$folder" ] || return 0
+	find "$folder" -type f \( "${names[@]:1}" \) | LC_ALL=C sort
+}
+
+mapfile -t C_ALL < <(sources bpf '*.[ch]'; sources exporter '*.[ch]'; sources tests '*.[ch]')
+mapfile -t C_EXPORTER < <(sources exporter '*.c')
+mapfile -t C_BPF < <(sources bpf '*.[ch]')
+mapfile -t HEADERS < <(sources exporter '*.h'; sources bpf/abi '*.h'; sources bpf/machine '*.h')
+mapfile -t BPF_HEADERS < <(sources bpf '*.h')
+mapfile -t SHELL_ALL < <(sources scripts '*.sh'; sources .ci run)
+mapfile -t PYTHON_ALL < <(sources scripts '*.py'; sources tests '*.py')
+mapfile -t TABLES < <(sources exporter '*.def')
+
+format() { # of its three lines per fault the first tells all
+	clang-format --dry-run -Werror --ferror-limit=1 "${C_ALL[@]}" 2>&1 | sed -n '/: error: /p'
+}
+
+tidy() {
+	printf '%s\0' "${C_EXPORTER[@]}" |
+		timeout 300 xargs -0 -P "$JOBS" -I '{}' clang-tidy -quiet '{}' -- "${C_FLAGS[@]}" 2>&1 |
+		sed -E '/^[0-9]+ warnings?.* generated\.$/d'
+}
+
+cpp_check() {
+	timeout 120 cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability \
+		--inline-suppr --suppress=missingIncludeSystem -D_GNU_SOURCE -j "$JOBS" \
+		"${INCLUDES[@]}" exporter
+}
+
+shell() {
+	shellcheck "${SHELL_ALL[@]}"
+}
+
+python() { # compiled in memory: no __pycache__ is left behind
+	"$PYTHON" -W error -c '
+import sys
+for path in sys.argv[1:]:
+    compile(open(path, encoding="utf-8").read(), path, "exec")
+' "${PYTHON_ALL[@]}"
+}
+
+headers_alone() { # BPF programs include lib/kernel.h before everything else: it brings __u64
+	local header failed=0
+	for header in "${HEADERS[@]}"; do
+		printf '#include "%s"\n' "$PWD/$header" |
+			gcc -fmax-errors=1 "${STRICT[@]}" "${C_FLAGS[@]}" -x c - || failed=1
+	done
+	for header in "${BPF_HEADERS[@]}"; do
+		printf '#include "lib/kernel.h"\n#include "%s"\n' "$PWD/$header" |
+			clang -ferror-limit=1 "${STRICT[@]}" -Wno-unused-parameter -Wno-unused-function \
+				"${BPF_FLAGS[@]}" -x c - || failed=1
+	done
+	return "$failed"
+}
+
+found() { # found MESSAGE GREP_ARGUMENTS...: a match is a fault
+	local message=$1
+	shift
+	if grep -nE "$@"; then
+		echo "$message"
+		return 1
+	fi
+}
+
+banned() {
+	found "banned: use snprintf, memcpy, strtol and their kind" -- "$BANNED" "${C_ALL[@]}" /dev/null
+}
+
+no_printk() {
+	found "bpf_printk has no place in a hot path" 'bpf_(trace_)?printk' "${C_BPF[@]}" /dev/null
+}
+
+# What design calls the one hard rule: dependencies point one way.
+one_way() {
+	local libbpf base failed=0
+	mapfile -t libbpf < <(sources exporter '*.[ch]' |
+		grep -vE '^exporter/(main\.c|loader\.[ch]|read/)')
+	mapfile -t base < <(sources exporter/base '*.[ch]')
+	found "only main.c, loader and read/ may know libbpf" \
+		'#include [<"](bpf/(lib)?bpf\.h|.*\.skel\.h)' "${libbpf[@]}" /dev/null || failed=1
+	if grep -nE '^#include "' "${base[@]}" /dev/null | grep -v '#include "base/'; then
+		echo "base/ depends on nothing else of the project"
+		failed=1
+	fi
+	return "$failed"
+}
+
+length() {
+	local failed=0 file
+	for file in "${C_ALL[@]}" "${SHELL_ALL[@]}" "${PYTHON_ALL[@]}" "${TABLES[@]}"; do
+		[ "$(wc -l < "$file")" -le 500 ] || {
+			echo "$file: over 500 lines"
+			failed=1
+		}
+	done
+	return "$failed"
+}
+
+licence() { # the identifier is in one of the first two lines (a script begins with #!)
+	local failed=0 file want
+	for file in "${C_ALL[@]}" "${SHELL_ALL[@]}" "${PYTHON_ALL[@]}" "${TABLES[@]}" Makefile; do
+		want='SPDX-License-Identifier: Apache-2.0'
+		[[ $file != bpf/* ]] || want='SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause'
+		head -n 2 "$file" | grep -qF "$want" || {
+			echo "$file: lacks \"$want\" at its top"
+			failed=1
+		}
+	done
+	return "$failed"
+}
+
+metric_table() {
+	"$PYTHON" scripts/metric_table.py --check README.md
+}
+
+placeholders() {
+	found "README.md is not finished" -e '\{\{' -e PLACEHOLDER README.md
+}
+
+CHECKS=(format shell python headers_alone banned no_printk one_way length licence metric_table
+	placeholders 	cpp_check tidy)
+bad=()
+for check in "${CHECKS[@]}"; do
+	output=$("$check" 2>&1) && continue
+	bad+=("$check")
+	printf '%s: %s\n' "$check" "$output"
+done
+if [ ${#bad[@]} -gt 0 ]; then
+	echo "lint: ${#bad[@]} of ${#CHECKS[@]} checks failed: ${bad[*]}"
+	exit 1
+fi
+echo "lint: ${#CHECKS[@]} checks passed on $((${#C_ALL[@]} + ${#SHELL_ALL[@]} + ${#PYTHON_ALL[@]})) files"

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients do on a socket, and the sizes that the bundled services expect."""
+
+import socket
+import struct
+
+REQUEST = b"q" * 100
+ANSWER_BYTES = 100
+
+
+def receive(client, size=ANSWER_BYTES):
+    """Exactly @size bytes."""
+    missing = size
+    while missing:
+        part = client.recv(missing)
+        assert part, f"the peer closed, {missing} bytes early"
+        missing -= len(part)
+
+
+def exchange(client):
+    """One request and its answer."""
+    client.sendall(REQUEST)
+    receive(client)
+
+
+def reset(client):
+    """Closes with RST in place of FIN."""
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()

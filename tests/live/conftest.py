@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Fixtures of the live tests: one exporter for all of them, and services that end with their test.
+
+The machine runs other processes too: a test looks only at ports and workloads that it started.
+"""
+
+import shutil
+import socket
+from types import SimpleNamespace
+
+import pytest
+
+import services
+from exporter import Exporter
+
+
+@pytest.fixture(scope="session")
+def exporter():
+    with Exporter() as running:
+        yield running
+
+
+@pytest.fixture(scope="session", autouse=True)
+def scratch():
+    yield
+    shutil.rmtree(services.SCRATCH, ignore_errors=True)
+
+
+def _starter():
+    started = []
+
+    def start(kind, *arguments, **options):
+        started.append(kind(*arguments, **options))
+        return started[-1]
+
+    def stop_all():
+        for process in reversed(started):
+            process.stop()
+
+    return start, stop_all
+
+
+@pytest.fixture
+def start():
+    """start(Kind, ...) starts a service or a load that ends with the test at the latest."""
+    function, stop_all = _starter()
+    yield function
+    stop_all()
+
+
+@pytest.fixture(scope="module")
+def start_for_module():
+    """The same for the tests of one file together."""
+    function, stop_all = _starter()
+    yield function
+    stop_all()
+
+
+@pytest.fixture
+def connect():
+    """connect(port) is a connection that is closed with the test at the latest."""
+    opened = []
+
+    def function(port, address="127.0.0.1"):
+        opened.append(socket.create_connection((address, port), 10))
+        opened[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return opened[-1]
+
+    yield function
+    for connection in opened:
+        connection.close()
+
+
+@pytest.fixture
+def exporters():
+    """exporters(...) starts a further exporter that ends with the test at the latest."""
+    running = []
+
+    def function(*arguments, **options):
+        running.append(Exporter(*arguments, **options))
+        return running[-1]
+
+    yield function
+    for exporter in running:
+        exporter.stop()
+
+
+@pytest.fixture
+def talk(exporter, start, connect):
+    """talk(script) is a talker whose endpoint starts at zero, and a connection to it."""
+
+    def function(script, **options):
+        server = start(services.Service, "talker", script=script, **options)
+        exporter.workload_of(server.port)
+        return SimpleNamespace(server=server, port=server.port, client=connect(server.port))
+
+    return function

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exporter as a process of its own: started, scraped and stopped from outside."""
+
+import http.client
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from exposition import Endpoint, Scrape
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+BINARY = BUILD / "workload_exporter"
+START_SECONDS = 20
+STOP_SECONDS = 10
+WAIT_SECONDS = 10
+POLL_SECONDS = 0.1
+
+
+class Exporter:
+    """Runs until stop(); `log` is what it wrote on standard error so far, line by line."""
+
+    def __init__(self, *arguments, address="127.0.0.1:0"):
+        command = [str(BINARY), f"--web.listen-address={address}", *arguments]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        self.log = []
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read_log, daemon=True)
+        self._reader.start()
+        self.port = int(self.wait_for_log(r"listening on http://\S+:(\d+)/")[1])
+
+    def _read_log(self):
+        for line in self.process.stderr:
+            with self._changed:
+                self.log.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        with self._changed:
+            self.log.append(None)
+            self._changed.notify_all()
+
+    def _search_log(self, pattern):
+        for line in self.log:
+            match = line is not None and re.search(pattern, line)
+            if match:
+                return match
+        return None
+
+    def wait_for_log(self, pattern):
+        with self._changed:
+            found = self._changed.wait_for(
+                lambda: self._search_log(pattern) or None in self.log, START_SECONDS
+            )
+            match = self._search_log(pattern)
+        if not found or not match:
+            self.stop(signal.SIGKILL)
+            raise AssertionError(f"exporter never said {pattern!r}: {self.log}")
+        return match
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def request(self, path="/metrics", method="GET", **headers):
+        """(status, headers, body as text)"""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request(method, path, headers=headers)
+            response = connection.getresponse()
+            return response.status, response.headers, response.read().decode()
+        finally:
+            connection.close()
+
+    def scrape(self):
+        began = time.monotonic()
+        status, _, text = self.request()
+        ended = time.monotonic()
+        assert status == 200
+        return Scrape(text, began, ended)
+
+    def endpoint(self, port):
+        return Endpoint(self.scrape(), port)
+
+    def wait_until(self, holds, seconds=WAIT_SECONDS):
+        """Scrapes until holds(scrape); returns that scrape, or fails with the last one's value."""
+        deadline = time.monotonic() + seconds
+        while True:
+            scrape = self.scrape()
+            seen = holds(scrape)
+            if seen:
+                return scrape
+            assert time.monotonic() < deadline, f"never came true, last: {seen!r}"
+            time.sleep(POLL_SECONDS)
+
+    def wait_for_equal(self, see, expected, seconds=WAIT_SECONDS):
+        """Scrapes until see(scrape) == expected; the failure shows what it was instead."""
+        deadline = time.monotonic() + seconds
+        while True:
+            scrape = self.scrape()
+            seen = see(scrape)
+            if seen == expected or time.monotonic() > deadline:
+                assert seen == expected
+                return scrape
+            time.sleep(POLL_SECONDS)
+
+    def wait_for_endpoint(self, port, see, expected, seconds=WAIT_SECONDS):
+        """The same for see(Endpoint); returns the endpoint."""
+        scrape = self.wait_for_equal(lambda s: see(Endpoint(s, port)), expected, seconds)
+        return Endpoint(scrape, port)
+
+    def workload_of(self, port):
+        """The name under which the exporter shows who listens on @port."""
+        scrape = self.wait_until(lambda s: s.rows("workload_connections", port=port))
+        (row,) = scrape.rows("workload_connections", port=port)
+        return row[0]["workload"]
+
+    def cpu_seconds(self):
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def cpu_run_ns(self):
+        """Time on a CPU of all its threads, to the nanosecond."""
+        return sum(
+            int((task / "schedstat").read_text().split()[0])
+            for task in Path(f"/proc/{self.pid}/task").iterdir()
+        )
+
+    def stop(self, with_signal=signal.SIGTERM):
+        """The exit status; killed if it does not end by itself."""
+        if self.process.poll() is None:
+            self.process.send_signal(with_signal)
+        try:
+            return self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        finally:
+            self._reader.join(STOP_SECONDS)
+            self.process.stderr.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def run_to_end(*arguments, seconds=START_SECONDS):
+    """Runs the exporter where it is expected to end by itself."""
+    return subprocess.run(
+        [str(BINARY), *arguments], capture_output=True, text=True, timeout=seconds, check=False
+    )

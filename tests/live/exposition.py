@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scrape as exact values: text format 0.0.4 in, series by name and labels out."""
+
+import re
+from collections import defaultdict
+
+_SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
+_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
+_ESCAPE = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
+
+
+def _labels(text):
+    labels, at = {}, 0
+    while at < len(text):
+        match = _LABEL.match(text, at)
+        assert match, f"labels cannot be read: {text}"
+        labels[match[1]] = re.sub(r'\\[\\"n]', lambda escape: _ESCAPE[escape[0]], match[2])
+        at = match.end()
+    return labels
+
+
+def _number(text):
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+class Scrape:
+    """
+    One answer of /metrics. `began` and `ended` are CLOCK_MONOTONIC seconds around it, `at` their
+    middle.
+    """
+
+    def __init__(self, text, began=0.0, ended=0.0):
+        self.text, self.began, self.ended = text, began, ended
+        self.at = (began + ended) / 2
+        self.series = {}
+        self._by_name = defaultdict(list)
+        for line in text.splitlines():
+            if line and not line.startswith("#"):
+                self._add(line)
+
+    def _add(self, line):
+        match = _SAMPLE.match(line)
+        assert match, f"not a sample: {line}"
+        labels = _labels(match[2] or "")
+        key = (match[1], frozenset(labels.items()))
+        assert key not in self.series, f"series twice: {line}"
+        self.series[key] = _number(match[3])
+        self._by_name[match[1]].append((labels, self.series[key]))
+
+    def rows(self, name, **wanted):
+        """[(labels, value)] of the series whose labels include those wanted."""
+        wanted = {key: str(value) for key, value in wanted.items()}
+        return [row for row in self._by_name[name] if wanted.items() <= row[0].items()]
+
+    def sum(self, name, **wanted):
+        """What the matching series add up to; 0 if there is none."""
+        return sum(value for _, value in self.rows(name, **wanted))
+
+    def one(self, name, **wanted):
+        """The value of the only matching series."""
+        rows = self.rows(name, **wanted)
+        assert len(rows) == 1, f"{name}{wanted}: {rows}"
+        return rows[0][1]
+
+    def belonging_to(self, workload):
+        """All series of one workload."""
+        return {
+            key: value for key, value in self.series.items() if ("workload", workload) in key[1]
+        }
+
+
+REQUEST_HISTOGRAMS = ("queue", "service", "duration")
+
+
+class Endpoint:
+    """What a scrape says about one port, in short words."""
+
+    def __init__(self, scrape, port):
+        self.scrape, self.port = scrape, port
+
+    def get(self, name, **labels):
+        return self.scrape.sum(name, port=self.port, **labels)
+
+    def counts(self):
+        """Observations in the three histograms: (queue, service, duration)."""
+        return tuple(self.get(f"workload_request_{h}_seconds_count") for h in REQUEST_HISTOGRAMS)
+
+    def seconds(self, histogram):
+        return self.get(f"workload_request_{histogram}_seconds_sum")
+
+    def abandoned(self):
+        """Abandoned requests: (before the read, before the answer)."""
+        return tuple(
+            self.get("workload_requests_abandoned_total", stage=stage)
+            for stage in ("queued", "service")
+        )
+
+    def gauges(self):
+        """(queued, in service, accept queue, connections)"""
+        return tuple(
+            self.get(f"workload_{name}")
+            for name in (
+                "requests_queued",
+                "requests_in_service",
+                "accept_queue_connections",
+                "connections",
+            )
+        )
+
+
+class Pool:
+    """What a scrape says about one pool of one workload."""
+
+    def __init__(self, scrape, workload, pool):
+        self.scrape, self.labels = scrape, {"workload": workload, "pool": pool}
+
+    def get(self, name, **labels):
+        return self.scrape.sum(name, **self.labels, **labels)
+
+    def threads(self, state=None):
+        return self.get("workload_threads", **({"state": state} if state else {}))
+
+    def seconds(self, state=None):
+        return self.get("workload_thread_seconds_total", **({"state": state} if state else {}))
+
+    def mutex_waits(self):
+        """(observations, seconds)"""
+        return (
+            self.get("workload_mutex_wait_seconds_count"),
+            self.get("workload_mutex_wait_seconds_sum"),
+        )
+
+
+class PoolChange:
+    """How a pool's threads spent the time between two scrapes, as shares of threads x time."""
+
+    def __init__(self, before, after, workload, pool, threads):
+        self.before, self.after = Pool(before, workload, pool), Pool(after, workload, pool)
+        self.elapsed = after.at - before.at
+        self.threads = threads
+
+    def share(self, *states):
+        """Of the states named, or of all."""
+        names = states or (None,)
+        seconds = sum(self.after.seconds(name) - self.before.seconds(name) for name in names)
+        return seconds / (self.threads * self.elapsed)
+
+    def busy(self):
+        return self.share() - self.share("idle")

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Services under test, each in a process group of its own that its stop() ends, and only that.
+
+Bundled programs are copied to a name of their own, so that the `workload` label, which is the
+executable's name, belongs to one test alone. Names hold letters only: digits in the name of a
+thread would be normalised.
+"""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import string
+import subprocess
+import time
+from pathlib import Path
+
+from exporter import BUILD
+
+WORKLOADS = BUILD / "workloads"
+SCRATCH = BUILD / "live"
+READY_SECONDS = 20
+IN_OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+
+
+def unique_name(prefix):
+    return prefix[:8] + "_" + "".join(random.choices(string.ascii_lowercase, k=5))
+
+
+def free_port():
+    """A port that nobody uses, below those which the kernel gives to clients."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+def wait_until(holds, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def connects(port, address="127.0.0.1"):
+    try:
+        socket.create_connection((address, port), 1).close()
+        return True
+    except OSError:
+        return False
+
+
+class Process:
+    """A process group."""
+
+    def __init__(self, command, **options):
+        self.process = subprocess.Popen(
+            [str(word) for word in command], start_new_session=True, **options
+        )
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def stop(self):
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream:
+                stream.close()
+
+
+class Service(Process):
+    """A bundled service (tests/workloads): says `ready PORT`, obeys ask()."""
+
+    def __init__(self, program, *, name=None, prefix=(), **options):
+        SCRATCH.mkdir(parents=True, exist_ok=True)
+        self.name = name or unique_name(program)
+        self.path = SCRATCH / self.name
+        if not self.path.exists():
+            shutil.copy(WORKLOADS / program, self.path)
+        arguments = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+        super().__init__(
+            [*prefix, self.path, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        words = self.process.stdout.readline().split()
+        if not words or words[0] != "ready":
+            self.stop()
+            raise AssertionError(f"{program} did not start: {words}")
+        self.port = int(words[1])
+
+    def ask(self, command):
+        """Gives a command and returns what the service answers."""
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        answer = {}
+        while True:
+            line = self.process.stdout.readline().split()
+            assert line, f"{self.name} ended during {command}"
+            if line == ["ok"]:
+                return answer
+            answer[line[0]] = int(line[1])
+
+
+class Load(Process):
+    """pool_client against @port; finish() waits for its report, stop() does not."""
+
+    def __init__(self, port, *, prefix=(), **options):
+        arguments = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+        super().__init__(
+            [*prefix, WORKLOADS / "pool_client", f"--port={port}", *arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def interrupt(self):
+        self.process.terminate()
+        return self.finish()
+
+    def finish(self, seconds=60):
+        text, _ = self.process.communicate(timeout=seconds)
+        assert self.process.returncode == 0
+        lines = (line.split() for line in text.splitlines() if line != "ok")
+        return {key: int(value) for key, value in lines}
+
+
+NGINX_CONF = """
+daemon off;
+user root;
+worker_processes 2;
+pid {directory}/nginx.pid;
+error_log {directory}/error.log;
+events {{ worker_connections 512; }}
+http {{
+    access_log off;
+    client_body_temp_path {directory}/body;
+    proxy_temp_path {directory}/proxy;
+    fastcgi_temp_path {directory}/fastcgi;
+    uwsgi_temp_path {directory}/uwsgi;
+    scgi_temp_path {directory}/scgi;
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ return 200 "hello\\n"; }}
+    }}
+}}
+"""
+
+
+class Nginx(Process):
+    """nginx with two workers and a short answer."""
+
+    def __init__(self, directory):
+        self.port = free_port()
+        conf = Path(directory) / "nginx.conf"
+        conf.write_text(NGINX_CONF.format(directory=directory, port=self.port))
+        super().__init__(["nginx", "-c", conf, "-p", directory, "-e", f"{directory}/error.log"])
+        wait_until(
+            lambda: len(list(_children(self.pid))) >= 2, READY_SECONDS, "nginx did not start"
+        )
+
+
+def _children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+class Redis(Process):
+    """redis-server without persistence."""
+
+    def __init__(self, directory):
+        self.port = free_port()
+        super().__init__(
+            ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", ""]
+            + ["--appendonly", "no", "--dir", directory],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for line in self.process.stdout:
+            if "Ready to accept connections" in line:
+                return
+        raise AssertionError("redis did not start")
+
+
+class JavaPool(Process):
+    """A Java fixed thread pool (workloads/JavaPool.java) that may have nothing to do."""
+
+    def __init__(self, threads):
+        classes = BUILD / "live" / "java"
+        source = Path(__file__).parent.parent / "workloads" / "JavaPool.java"
+        if not (classes / "JavaPool.class").exists():
+            subprocess.run(["javac", "-d", classes, source], check=True)
+        super().__init__(
+            ["java", "-Xshare:auto", "-cp", classes, "JavaPool", threads],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        words = self.process.stdout.readline().split()
+        assert words and words[0] == "ready", "java did not start"
+        self.port = int(words[1])

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Turns that are not simply one read and one write: each with its exact counts.
+
+The server plays a script (tests/workloads/talker.c), the client is written out here.
+"""
+
+import socket
+import time
+
+import pytest
+
+from clients import REQUEST, exchange, receive, reset
+from exposition import Endpoint
+
+
+def finished(exporter, port, requests):
+    """Waits for that many requests in all three histograms."""
+    return exporter.wait_for_endpoint(port, Endpoint.counts, (requests,) * 3)
+
+
+def closed(exporter, port):
+    """Waits until no connection is left."""
+    return exporter.wait_for_endpoint(port, Endpoint.gauges, (0, 0, 0, 0))
+
+
+def outcome(endpoint):
+    """(requests, abandoned while queued, abandoned in service, sends without a request)"""
+    requests = endpoint.counts()
+    assert len(set(requests)) == 1, requests
+    unrequested = endpoint.get("workload_unrequested_sends_total")
+    return (requests[0], *endpoint.abandoned(), unrequested)
+
+
+def test_a_body_in_many_small_sends_is_one_request(exporter, talk):
+    case = talk("read:1000,write:100,eof")
+    for _ in range(100):
+        case.client.sendall(b"b" * 10)
+        time.sleep(0.001)
+    receive(case.client)
+    case.client.close()
+    end = closed(exporter, case.port)
+    assert outcome(end) == (1, 0, 0, 0)
+    assert end.get("workload_received_bytes_total") == 1000
+
+
+def test_a_body_that_comes_late_is_service_and_not_queue(exporter, talk):
+    case = talk("read:100,read:100,write:100,eof")
+    case.client.sendall(REQUEST)
+    time.sleep(0.3)
+    case.client.sendall(REQUEST)
+    receive(case.client)
+    case.client.close()
+    end = closed(exporter, case.port)
+    assert outcome(end) == (1, 0, 0, 0)
+    assert end.seconds("queue") < 0.05
+    assert end.seconds("service") == pytest.approx(0.3, abs=0.03)
+
+
+def test_an_answer_in_many_writes_is_one_request(exporter, talk):
+    case = talk("read:100," + "write:10," * 50 + "eof")
+    case.client.sendall(REQUEST)
+    receive(case.client, 500)
+    case.client.close()
+    end = closed(exporter, case.port)
+    assert outcome(end) == (1, 0, 0, 0)
+    assert end.get("workload_sent_bytes_total") == 500
+
+
+def test_service_ends_with_the_last_write(exporter, talk):
+    case = talk("read:100,write:10,sleep:100,write:10,sleep:100,write:10,sleep:400")
+    case.client.sendall(REQUEST)
+    receive(case.client, 30)
+    end = closed(exporter, case.port)
+    assert outcome(end) == (1, 0, 0, 0)
+    assert end.seconds("service") == pytest.approx(0.2, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "read:100,sendfile:30000,eof",
+        "read:100,spliceout:30000,eof",
+        "splice:100,write:30000,eof",
+        "uring:100,uringout:30000,eof",
+    ],
+    ids=["sendfile", "splice-out", "splice-in", "io_uring"],
+)
+def test_bytes_that_never_pass_read_and_write_are_seen(exporter, talk, script):
+    case = talk(script)
+    case.client.sendall(REQUEST)
+    receive(case.client, 30000)
+    case.client.close()
+    end = closed(exporter, case.port)
+    assert outcome(end) == (1, 0, 0, 0)
+    assert end.get("workload_received_bytes_total") == 100
+    assert end.get("workload_sent_bytes_total") == 30000
+
+
+def test_a_half_closed_client_gets_its_answer_counted(exporter, talk):
+    case = talk("read:100,eof,write:100")
+    case.client.sendall(REQUEST)
+    case.client.shutdown(socket.SHUT_WR)
+    receive(case.client)
+    assert outcome(closed(exporter, case.port)) == (1, 0, 0, 0)
+
+
+def test_a_client_that_says_nothing_is_no_request(exporter, talk):
+    case = talk("wait")
+    case.client.shutdown(socket.SHUT_WR)
+    open_gauges = exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[3], 1).gauges()
+    assert open_gauges == (0, 0, 0, 1)
+    case.server.ask("go")
+    assert outcome(closed(exporter, case.port)) == (0, 0, 0, 0)
+
+
+def test_a_reset_before_the_read_abandons_a_queued_request(exporter, talk):
+    case = talk("wait,read:100,write:100")
+    case.client.sendall(REQUEST)
+    exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[0], 1)
+    reset(case.client)
+    end = exporter.wait_for_endpoint(case.port, Endpoint.abandoned, (1, 0))
+    case.server.ask("go")
+    assert outcome(end) == (0, 1, 0, 0)
+    assert outcome(closed(exporter, case.port)) == (0, 1, 0, 0)
+
+
+def test_a_server_that_closes_unread_abandons_a_queued_request(exporter, talk):
+    case = talk("wait")
+    case.client.sendall(REQUEST)
+    exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[0], 1)
+    case.server.ask("go")
+    assert outcome(closed(exporter, case.port)) == (0, 1, 0, 0)
+
+
+def test_a_reset_during_service_abandons_a_request_in_service(exporter, talk):
+    case = talk("read:100,wait,write:100")
+    case.client.sendall(REQUEST)
+    exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[1], 1)
+    reset(case.client)
+    exporter.wait_for_endpoint(case.port, Endpoint.abandoned, (0, 1))
+    case.server.ask("go")
+    assert outcome(closed(exporter, case.port)) == (0, 0, 1, 0)
+
+
+def test_a_server_that_closes_without_an_answer_abandons_a_request_in_service(exporter, talk):
+    case = talk("read:100")
+    case.client.sendall(REQUEST)
+    exporter.wait_for_endpoint(case.port, Endpoint.abandoned, (0, 1))
+    assert outcome(closed(exporter, case.port)) == (0, 0, 1, 0)
+
+
+def test_an_answered_request_is_counted_while_its_connection_idles(exporter, talk):
+    case = talk("read:100,write:100,loop")
+    exchange(case.client)
+    settled = finished(exporter, case.port, 1)
+    assert settled.gauges() == (0, 0, 0, 1)
+    assert settled.seconds("service") < 0.1
+    exchange(case.client)
+    case.client.close()
+    end = closed(exporter, case.port)
+    assert outcome(end) == (2, 0, 0, 0)
+    assert end.seconds("duration") < 0.2
+
+
+def test_every_request_of_a_connection_has_its_queue_time(exporter, talk):
+    case = talk("sleep:200,read:100,write:100,loop")
+    for _ in range(3):
+        exchange(case.client)
+    case.client.close()
+    end = closed(exporter, case.port)
+    assert outcome(end) == (3, 0, 0, 0)
+    assert end.seconds("queue") == pytest.approx(0.6, abs=0.05)
+
+
+def test_a_peek_does_not_take_the_request(exporter, talk):
+    case = talk("peek,sleep:200,read:100,write:100,eof")
+    exchange(case.client)
+    case.client.close()
+    end = closed(exporter, case.port)
+    assert outcome(end) == (1, 0, 0, 0)
+    assert end.seconds("queue") == pytest.approx(0.2, abs=0.03)
+    assert end.get("workload_received_bytes_total") == 100
+
+
+def test_a_server_that_speaks_first_answers_nothing(exporter, talk):
+    case = talk("write:20,read:100,write:100,eof")
+    receive(case.client, 20)
+    exchange(case.client)
+    case.client.close()
+    end = closed(exporter, case.port)
+    assert outcome(end) == (1, 0, 0, 1)
+    assert end.get("workload_sent_bytes_total") == 120
+
+
+def test_a_push_after_the_answer_settled_is_no_answer(exporter, talk):
+    case = talk("read:100,write:100,wait,write:50,eof")
+    exchange(case.client)
+    settled = finished(exporter, case.port, 1)
+    case.server.ask("go")
+    receive(case.client, 50)
+    case.client.close()
+    end = closed(exporter, case.port)
+    assert outcome(end) == (1, 0, 0, 1)
+    assert end.seconds("service") == settled.seconds("service")
+
+
+def test_pipelined_requests_read_at_once_are_one(exporter, talk):
+    case = talk("once:65536,write:200,eof")
+    case.client.sendall(REQUEST + REQUEST)
+    receive(case.client, 200)
+    case.client.close()
+    assert outcome(closed(exporter, case.port)) == (1, 0, 0, 0)
+
+
+def test_pipelined_requests_read_one_by_one_are_counted_each(exporter, talk):
+    case = talk("read:100,sleep:200,write:100,read:100,write:100,eof")
+    case.client.sendall(REQUEST + REQUEST)
+    receive(case.client, 200)
+    case.client.close()
+    end = closed(exporter, case.port)
+    assert outcome(end) == (2, 0, 0, 0)
+    assert end.seconds("queue") == pytest.approx(0.2, abs=0.03)
+
+
+def test_a_request_that_arrives_during_another_waits_from_then_on(exporter, talk):
+    case = talk("read:100,wait,write:100,loop")
+    case.client.sendall(REQUEST)
+    exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[:2], (0, 1))
+    sent = time.monotonic()
+    case.client.sendall(REQUEST)
+    exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[:2], (1, 1))
+    case.server.ask("go")
+    waited = time.monotonic() - sent
+    case.server.ask("go")
+    receive(case.client, 200)
+    case.client.close()
+    end = closed(exporter, case.port)
+    assert outcome(end) == (2, 0, 0, 0)
+    assert end.seconds("queue") == pytest.approx(waited, abs=0.03)

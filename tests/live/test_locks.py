@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for locks: as the threads' own clocks around the lock call say."""
+
+import time
+
+import pytest
+
+from exposition import Pool
+from services import Load, Service
+
+LOCKERS = "locker-#"
+MEASURE_SECONDS = 3
+
+
+def contend(exporter, start, **options):
+    """Lets threads contend; returns the pool as measured and their own clocks."""
+    server = start(Service, "locker", **options)
+    workload = exporter.workload_of(server.port)
+    server.ask("start")
+    time.sleep(MEASURE_SECONDS)
+    own = server.ask("finish")
+    end = exporter.wait_until(lambda s: not Pool(s, workload, LOCKERS).threads() and s)
+    return Pool(end, workload, LOCKERS), own
+
+
+@pytest.mark.parametrize("mode", ["mutex", "rwlock", "pi"])
+@pytest.mark.parametrize(
+    "hold", [{"hold_us": 2000}, {"hold_sleep_us": 2000}], ids=["computing", "sleeping"]
+)
+def test_lock_waits_are_what_threads_measure_themselves(exporter, start, mode, hold):
+    pool, own = contend(exporter, start, mode=mode, threads=4, think_us=1000, **hold)
+    count, seconds = pool.mutex_waits()
+    assert own["sleeps"] > 100
+    assert seconds * 1e9 == pytest.approx(own["wait_ns"], rel=0.05)
+    assert count == pytest.approx(own["sleeps"], rel=0.05)
+
+
+def test_lock_state_is_the_time_of_the_lock_waits(exporter, start):
+    pool, own = contend(exporter, start, mode="mutex", threads=4, hold_sleep_us=2000)
+    assert pool.seconds("lock") * 1e9 == pytest.approx(own["wait_ns"], rel=0.05)
+
+
+def test_a_lock_that_nobody_else_wants_is_never_waited_for(exporter, start):
+    pool, own = contend(exporter, start, mode="mutex", threads=1, hold_us=100, think_us=100)
+    assert own["acquisitions"] > 1000
+    assert pool.mutex_waits() == (0, 0)
+    assert pool.seconds("lock") == 0
+
+
+def test_a_hot_lock_in_a_service_shows_in_its_pool(exporter, start):
+    server = start(Service, "pool_server", workers=4, lock_us=5000)
+    workload = exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=8, requests=400)
+    assert load.finish()["errors"] == 0
+    own = server.ask("stats")
+    end = exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), 4)
+    count, seconds = Pool(end, workload, "worker-#").mutex_waits()
+    assert seconds * 1e9 == pytest.approx(own["lock_wait_ns"], rel=0.05)
+    assert count == pytest.approx(own["lock_sleeps"], rel=0.05)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of real servers: counted exactly, timed as the servers and clients time them."""
+
+import subprocess
+import time
+
+import pytest
+
+from clients import REQUEST, exchange, receive
+from exposition import Endpoint, PoolChange
+from services import Load, Nginx, Redis, Service
+
+IDLE = (0, 0, 0, 0)
+
+
+def run(*command):
+    subprocess.run([str(word) for word in command], check=True, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("keep_alive", [["-k"], []], ids=["keep-alive", "new-connections"])
+def test_every_request_to_nginx_is_counted(exporter, start, tmp_path, keep_alive):
+    nginx = start(Nginx, tmp_path)
+    exporter.workload_of(nginx.port)
+    run("ab", "-q", "-n", 20000, "-c", 50, *keep_alive, f"http://127.0.0.1:{nginx.port}/")
+    end = exporter.wait_for_endpoint(nginx.port, Endpoint.gauges, IDLE)
+    assert end.counts() == (20000, 20000, 20000)
+    assert end.abandoned() == (0, 0)
+    assert end.get("workload_request_oldest_queued_seconds") == 0
+
+
+def redis_commands(port):
+    """The server's own count of the commands it has processed, itself excluded."""
+    text = subprocess.run(
+        ["redis-cli", "-p", str(port), "info", "commandstats"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return {
+        line.split(":")[0].removeprefix("cmdstat_"): int(line.split("calls=")[1].split(",")[0])
+        for line in text.splitlines()
+        if "calls=" in line
+    }
+
+
+def test_every_request_to_redis_is_counted(exporter, start, tmp_path):
+    redis = start(Redis, tmp_path)
+    exporter.workload_of(redis.port)
+    run("redis-benchmark", "-p", redis.port, "-q", "-n", 100000, "-t", "get", "-P", 1)
+    end = exporter.wait_for_endpoint(redis.port, Endpoint.gauges, IDLE)
+    commands = redis_commands(redis.port)
+    assert commands.pop("get") == 100000
+    # redis-benchmark begins with one exchange more: CONFIG GET of two settings, pipelined.
+    assert commands == {"config|get": 2}
+    assert end.counts() == (100001, 100001, 100001)
+    assert end.abandoned() == (0, 0)
+
+
+@pytest.fixture(scope="module")
+def saturated(exporter, start_for_module):
+    """20 closed-loop clients on 4 blocking workers of 50 ms, and what all sides measured."""
+    server = start_for_module(Service, "pool_server", workers=4, service_us=50000)
+    workload = exporter.workload_of(server.port)
+    load = start_for_module(Load, server.port, clients=20, requests=400)
+    exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 20)
+    before = exporter.scrape()
+    time.sleep(2)
+    during = exporter.scrape()
+    client = load.finish()
+    end = exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
+    return {
+        "end": end,
+        "server": server.ask("stats"),
+        "client": client,
+        "pool": PoolChange(before, during, workload, "worker-#", 4),
+        "queued": Endpoint(during, server.port).get("workload_requests_queued"),
+        "in_service": Endpoint(during, server.port).get("workload_requests_in_service"),
+    }
+
+
+def test_saturated_workers_serve_every_request(saturated):
+    assert saturated["client"]["errors"] == 0
+    assert saturated["end"].counts() == (400, 400, 400)
+    assert saturated["end"].abandoned() == (0, 0)
+
+
+def test_service_time_is_what_the_server_measures(saturated):
+    assert saturated["end"].seconds("service") * 1e9 == pytest.approx(
+        saturated["server"]["service_ns"], rel=0.02
+    )
+
+
+def test_queue_and_service_are_what_clients_wait_for(saturated):
+    end = saturated["end"]
+    measured = end.seconds("queue") + end.seconds("service")
+    assert measured * 1e9 == pytest.approx(saturated["client"]["response_ns"], rel=0.03)
+    assert end.seconds("duration") == pytest.approx(measured, rel=1e-6)
+
+
+def test_saturated_workers_leave_sixteen_of_twenty_clients_waiting(saturated):
+    assert saturated["queued"] == pytest.approx(16, abs=1)
+    assert saturated["in_service"] == pytest.approx(4, abs=1)
+
+
+def test_saturated_pool_is_fully_utilized(saturated):
+    assert saturated["pool"].busy() == pytest.approx(1, abs=0.02)
+    assert saturated["pool"].share("lock", "wait") < 0.005
+
+
+def test_one_client_uses_a_quarter_of_four_workers(exporter, start):
+    server = start(Service, "pool_server", workers=4, service_us=50000)
+    workload = exporter.workload_of(server.port)
+    load = start(Load, server.port)
+    exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 2)
+    before = exporter.scrape()
+    time.sleep(3)
+    pool = PoolChange(before, exporter.scrape(), workload, "worker-#", 4)
+    assert load.interrupt()["errors"] == 0
+    assert pool.busy() == pytest.approx(0.25, abs=0.02)
+    assert pool.share("lock", "wait") < 0.005
+
+
+def test_workers_fed_through_a_queue_are_utilized_as_those_that_accept(exporter, start):
+    server = start(Service, "pool_server", mode="queue", workers=4, service_us=50000)
+    workload = exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=2, keep_alive=1)
+    exporter.wait_until(lambda s: Endpoint(s, server.port).get("workload_requests_in_service"))
+    before = exporter.scrape()
+    time.sleep(3)
+    pool = PoolChange(before, exporter.scrape(), workload, "worker-#", 4)
+    assert load.interrupt()["errors"] == 0
+    assert pool.busy() == pytest.approx(0.5, abs=0.02)
+    assert pool.share("lock", "wait") < 0.005
+
+
+def queue_depths(endpoint):
+    queued, _, accept_queue, _ = endpoint.gauges()
+    return queued, accept_queue
+
+
+def oldest(endpoint):
+    return endpoint.get("workload_request_oldest_queued_seconds")
+
+
+def send_requests(clients):
+    """Sends one request on each; returns the moments, in CLOCK_MONOTONIC seconds."""
+    sent = []
+    for client in clients:
+        sent.append(time.monotonic())
+        client.sendall(REQUEST)
+    return sent
+
+
+def check_stuck_then_released(exporter, server, clients, accept_queue):
+    """Ten requests at a stuck server are queued in full view, and their times are recorded."""
+    before = exporter.endpoint(server.port)
+    sent = send_requests(clients)
+    stuck = exporter.wait_for_endpoint(server.port, queue_depths, (10, accept_queue))
+    assert stuck.get("workload_requests_in_service") == 0
+    assert oldest(stuck) == pytest.approx(stuck.scrape.at - sent[0], abs=1.1)
+    later = exporter.wait_until(
+        lambda s: oldest(Endpoint(s, server.port)) > oldest(stuck) + 1 and s
+    )
+    grown = oldest(Endpoint(later, server.port)) - oldest(stuck)
+    assert grown == pytest.approx(later.at - stuck.scrape.at, abs=1.1)
+    released = time.monotonic()
+    server.ask("release")
+    for client in clients:
+        receive(client)
+        client.close()
+    end = exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
+    assert oldest(end) == 0
+    assert end.counts()[0] - before.counts()[0] == 10
+    waited = sum(released - at for at in sent)
+    assert end.seconds("queue") - before.seconds("queue") == pytest.approx(waited, rel=0.03)
+
+
+def test_stuck_workers_show_ten_queued_requests(exporter, start, connect):
+    server = start(Service, "pool_server", workers=4)
+    exporter.workload_of(server.port)
+    server.ask("stuck")
+    clients = [connect(server.port) for _ in range(10)]
+    # The four workers were in accept() already: each takes a connection, but does not read.
+    check_stuck_then_released(exporter, server, clients, accept_queue=6)
+
+
+def test_stuck_event_loop_shows_ten_queued_requests(exporter, start, connect):
+    server = start(Service, "epoll_server")
+    exporter.workload_of(server.port)
+    accepted = [connect(server.port) for _ in range(5)]
+    for client in accepted:
+        exchange(client)
+    exporter.wait_for_endpoint(server.port, Endpoint.counts, (5, 5, 5))
+    server.ask("stuck")
+    clients = accepted + [connect(server.port) for _ in range(5)]
+    check_stuck_then_released(exporter, server, clients, accept_queue=5)
+
+
+def test_mean_queue_depth_follows_from_the_queue_times(exporter, start):
+    """Little's law: the sum of queue times grows by depth x time."""
+    server = start(Service, "pool_server", workers=2, service_us=20000)
+    exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=8)
+    exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 8)
+    before = exporter.endpoint(server.port)
+    time.sleep(2)
+    after = exporter.endpoint(server.port)
+    load.interrupt()
+    depth = (after.seconds("queue") - before.seconds("queue")) / (
+        after.scrape.at - before.scrape.at
+    )
+    assert depth == pytest.approx(6, rel=0.05)
+
+
+def test_io_model_tells_how_a_server_drives_its_sockets(exporter, start, connect):
+    models = {"pool_server": "blocking", "epoll_server": "epoll"}
+    for program, model in models.items():
+        server = start(Service, program)
+        exporter.workload_of(server.port)
+        for _ in range(3):
+            exchange(connect(server.port))
+        exporter.wait_for_equal(
+            lambda s, port=server.port: {
+                labels["io_model"]: value
+                for labels, value in s.rows("workload_connections_accepted_total", port=port)
+                if value
+            },
+            {model: 3},
+        )
+
+
+def test_bytes_are_counted_in_both_directions(exporter, start):
+    server = start(Service, "epoll_server", request_bytes=1000, response_bytes=5000)
+    exporter.workload_of(server.port)
+    load = start(
+        Load, server.port, requests=500, keep_alive=1, request_bytes=1000, response_bytes=5000
+    )
+    assert load.finish()["requests"] == 500
+    end = exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
+    assert end.get("workload_received_bytes_total") == 500 * 1000
+    assert end.get("workload_sent_bytes_total") == 500 * 5000
+
+
+def test_a_full_accept_queue_shows_its_limit_and_overflows(exporter, start, connect):
+    server = start(Service, "pool_server", workers=1, backlog=2)
+    exporter.workload_of(server.port)
+    server.ask("stuck")
+    # One is accepted before the worker stops; the kernel queues one more than the limit.
+    for _ in range(4):
+        connect(server.port)
+    full = exporter.wait_for_endpoint(server.port, lambda e: e.gauges()[2], 3)
+    assert full.get("workload_accept_queue_limit_connections") == 2
+    assert full.get("workload_accept_queue_overflows_total") == 0
+    late = start(Load, server.port, requests=1)
+    exporter.wait_until(
+        lambda s: s.sum("workload_accept_queue_overflows_total", port=server.port) >= 1
+    )
+    late.stop()
+    server.ask("release")

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Thread pools: where their time goes, and that it adds up to threads x time."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from clients import exchange
+from exposition import Endpoint, Pool, PoolChange
+from services import JavaPool, Load, Service
+
+WINDOW_SECONDS = 10
+LOCKERS = "locker-#"
+RESTING = {"condvar": 8, "blocked": 4, "sleepers": 4}
+
+
+def exact(tolerance):
+    """Thread seconds over threads x time."""
+    return pytest.approx(1, abs=tolerance)
+
+
+@pytest.fixture(scope="module")
+def quiet(exporter, start_for_module):
+    """Ten seconds of pools that have nothing to compute: {name: PoolChange}."""
+    pools = {}
+    for mode, threads in RESTING.items():
+        server = start_for_module(Service, "locker", mode=mode, threads=threads)
+        server.ask("start")
+        pools[mode] = (exporter.workload_of(server.port), LOCKERS, threads)
+    server = start_for_module(Service, "pool_server", workers=6)
+    pools["accept"] = (exporter.workload_of(server.port), "worker-#", 6)
+    java = start_for_module(JavaPool, 5)
+    pools["java"] = (exporter.workload_of(java.port), "pool-#-thread-#", 5)
+    exporter.wait_until(lambda s: all(Pool(s, *p[:2]).threads() == p[2] for p in pools.values()))
+    before = exporter.scrape()
+    time.sleep(WINDOW_SECONDS)
+    after = exporter.scrape()
+    return {name: PoolChange(before, after, *pool) for name, pool in pools.items()}
+
+
+@pytest.mark.parametrize("name", [*RESTING, "accept", "java"])
+def test_time_of_a_quiet_pool_is_threads_times_time(quiet, name):
+    assert quiet[name].share() == exact(0.01)
+    assert quiet[name].after.threads() == quiet[name].threads
+
+
+@pytest.mark.parametrize("name", ["condvar", "accept", "java"])
+def test_a_pool_without_work_is_idle_and_shows_no_lock(quiet, name):
+    pool = quiet[name]
+    assert pool.share("idle") == pytest.approx(1, abs=0.01)
+    assert pool.after.seconds("lock") == pool.before.seconds("lock")
+    assert pool.after.mutex_waits() == pool.before.mutex_waits()
+    assert pool.after.threads("idle") == pool.threads
+
+
+def test_a_thread_blocked_for_the_whole_time_is_idle_now_and_not_when_it_wakes(quiet):
+    assert quiet["blocked"].share("idle") == exact(0.01)
+
+
+def test_a_thread_that_sleeps_is_asleep(quiet):
+    assert quiet["sleepers"].share("sleep") == exact(0.02)
+
+
+def test_a_computing_pool_runs_or_waits_for_a_cpu(exporter, start):
+    """Overload: four threads on two CPUs."""
+    server = start(Service, "locker", mode="burn", threads=4)
+    workload = exporter.workload_of(server.port)
+    server.ask("start")
+    exporter.wait_for_equal(lambda s: Pool(s, workload, LOCKERS).threads(), 4)
+    before = exporter.scrape()
+    time.sleep(5)
+    pool = PoolChange(before, exporter.scrape(), workload, LOCKERS, 4)
+    waits = pool.after.get("workload_runqueue_wait_seconds_count")
+    assert pool.share() == exact(0.02)
+    assert pool.share("running", "runnable") == exact(0.02)
+    assert pool.share("runnable") > 0.3
+    assert waits > pool.before.get("workload_runqueue_wait_seconds_count")
+    reference = server.ask("finish")
+    total = exporter.wait_until(lambda s: not Pool(s, workload, LOCKERS).threads() and s)
+    assert Pool(total, workload, LOCKERS).seconds() * 1e9 == pytest.approx(
+        reference["thread_ns"], rel=0.02
+    )
+
+
+def test_a_thousand_short_threads_are_all_accounted(exporter, start):
+    server = start(
+        Service, "locker", mode="churn", threads=8, children=125, hold_sleep_us=20000
+    )
+    workload = exporter.workload_of(server.port)
+    server.ask("start")
+    reference = server.ask("finish")
+    end = Pool(
+        exporter.wait_until(lambda s: not Pool(s, workload, LOCKERS).threads() and s),
+        workload,
+        LOCKERS,
+    )
+    assert reference["threads"] == 1008
+    assert end.get("workload_threads_started_total") == 1008
+    assert end.get("workload_threads_exited_total") == 1008
+    assert end.seconds() * 1e9 == pytest.approx(reference["thread_ns"], rel=0.01)
+
+
+def test_a_pool_keeps_its_total_while_its_threads_come_and_go(exporter, start):
+    server = start(Service, "locker", mode="churn", threads=2, children=400, hold_sleep_us=5000)
+    workload = exporter.workload_of(server.port)
+    server.ask("start")
+    last = 0
+    for _ in range(10):
+        pool = Pool(exporter.scrape(), workload, LOCKERS)
+        assert pool.seconds() >= last
+        assert 2 <= pool.threads() <= 4
+        last = pool.seconds()
+        time.sleep(0.2)
+    server.ask("finish")
+
+
+def test_threads_that_name_themselves_are_in_the_pool_of_that_name(exporter, start):
+    server = start(Service, "pool_server", workers=7, mode="queue")
+    workload = exporter.workload_of(server.port)
+    exporter.wait_for_equal(
+        lambda s: {
+            pool: Pool(s, workload, pool).threads() for pool in ("worker-#", "acceptor-#")
+        },
+        {"worker-#": 7, "acceptor-#": 1},
+    )
+
+
+def test_a_worker_asleep_in_a_request_is_busy(exporter, start, connect):
+    server = start(Service, "pool_server", workers=2, service_us=1500000)
+    workload = exporter.workload_of(server.port)
+    client = connect(server.port)
+    exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), 2)
+    client.sendall(b"q" * 100)
+    during = exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("sleep"), 1)
+    assert Pool(during, workload, "worker-#").threads("idle") == 1
+    exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), 2)
+
+
+def test_a_java_pool_serves_and_is_named_a_jvm(exporter, start, connect):
+    java = start(JavaPool, 3)
+    workload = exporter.workload_of(java.port)
+    for _ in range(20):
+        exchange(connect(java.port))
+    scrape = exporter.wait_for_equal(lambda s: Endpoint(s, java.port).counts(), (20, 20, 20))
+    runtimes = {row[0]["runtime"] for row in scrape.rows("workload_info", workload=workload)}
+    assert runtimes == {"jvm"}
+
+
+def test_cpu_time_of_a_service_is_its_running_time(exporter, start):
+    server = start(Service, "pool_server", workers=2, busy_us=2000)
+    workload = exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=1)
+    exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 10)
+    before, cpu_before = exporter.scrape(), cpu_seconds(server.pid)
+    time.sleep(3)
+    after, cpu_after = exporter.scrape(), cpu_seconds(server.pid)
+    load.interrupt()
+    running = sum(
+        s.sum("workload_thread_seconds_total", workload=workload, state="running") * sign
+        for s, sign in ((after, 1), (before, -1))
+    )
+    assert running == pytest.approx(cpu_after - cpu_before, rel=0.03)
+
+
+def cpu_seconds(pid):
+    """Of all threads alive, to the nanosecond."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9

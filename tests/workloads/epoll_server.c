@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A service of one thread around epoll with non-blocking sockets and requests of a fixed size.
+ *
+ * Commands: `stuck` (the loop stands still), `release`, `stats`, `quit`.
+ */
+#include <sys/epoll.h>
+
+#include "workload.h"
+
+struct connection {
+	int fd;
+	size_t missing; /* bytes until the request is complete */
+};
+
+struct server {
+	int epoll;
+	int listener;
+	long request_bytes;
+	long response_bytes;
+	uint64_t requests;
+	char buffer[MESSAGE_MAX];
+};
+
+static void epoll_add(const struct server *server, int fd, void *tag)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = tag };
+
+	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event))
+		die("epoll_ctl");
+}
+
+static void connection_open(struct server *server)
+{
+	struct connection *new;
+	int fd = accept4(server->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		die("calloc");
+	new->fd = fd;
+	new->missing = (size_t)server->request_bytes;
+	epoll_add(server, fd, new);
+}
+
+static void connection_close(struct connection *connection)
+{
+	close(connection->fd);
+	free(connection);
+}
+
+static void connection_serve(struct server *server, struct connection *connection)
+{
+	ssize_t part = read(connection->fd, server->buffer, connection->missing);
+
+	if (part < 0 && errno == EAGAIN)
+		return;
+	if (part <= 0) {
+		connection_close(connection);
+		return;
+	}
+	connection->missing -= (size_t)part;
+	if (connection->missing)
+		return;
+	connection->missing = (size_t)server->request_bytes;
+	server->requests++;
+	if (!io_write_all(connection->fd, server->buffer, (size_t)server->response_bytes))
+		connection_close(connection);
+}
+
+/* A line from standard input, read without a buffer so that epoll knows what is left. */
+static bool line_read(char *line, size_t size)
+{
+	size_t length = 0;
+
+	while (length < size - 1 && read(STDIN_FILENO, line + length, 1) == 1) {
+		if (line[length] == '\n') {
+			line[length] = '\0';
+			return true;
+		}
+		length++;
+	}
+	return false;
+}
+
+/* Obeys one command, after `stuck` all up to `release`. */
+static void command_obey(struct server *server)
+{
+	bool stuck = false;
+	char line[64];
+
+	do {
+		if (!line_read(line, sizeof(line)) || !strcmp(line, "quit"))
+			exit(0);
+		if (!strcmp(line, "stuck"))
+			stuck = true;
+		else if (!strcmp(line, "release"))
+			stuck = false;
+		else if (!strcmp(line, "stats"))
+			stat_print("requests", server->requests);
+		command_done();
+	} while (stuck);
+}
+
+int main(int argc, char **argv)
+{
+	struct server server = { .request_bytes = 100, .response_bytes = 100 };
+	const char *address = "127.0.0.1";
+	long port = 0, backlog = 128;
+	const struct option_row options[] = {
+		{ "address", NULL, &address, "to listen on" },
+		{ "port", &port, NULL, "to listen on; 0 for any free one" },
+		{ "backlog", &backlog, NULL, "of the listener" },
+		{ "request-bytes", &server.request_bytes, NULL, "size of every request" },
+		{ "response-bytes", &server.response_bytes, NULL, "size of every response" },
+		{ 0 },
+	};
+
+	options_parse(options, argc, argv);
+	server.listener = listen_open(address, port, backlog);
+	server.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (server.epoll < 0)
+		die("epoll_create1");
+	epoll_add(&server, server.listener, &server.listener);
+	epoll_add(&server, STDIN_FILENO, &server);
+	ready_print(server.listener);
+	for (;;) {
+		struct epoll_event event;
+
+		if (epoll_wait(server.epoll, &event, 1, -1) != 1)
+			continue;
+		if (event.data.ptr == &server)
+			command_obey(&server);
+		else if (event.data.ptr == &server.listener)
+			connection_open(&server);
+		else
+			connection_serve(&server, event.data.ptr);
+	}
+}

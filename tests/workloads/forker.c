@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A prefork service: the parent listens and forks, its children accept on the listener they
+ * inherited and serve one connection at a time. Children die with their parent.
+ *
+ * Commands: `stats` (pids of the children), `quit`.
+ */
+#include <signal.h>
+
+#include "workload.h"
+
+#define CHILDREN_MAX 64
+
+struct forker {
+	int listener;
+	long request_bytes;
+	long response_bytes;
+	long service_us;
+};
+
+__attribute__((noreturn)) static void child_run(const struct forker *forker, pid_t parent)
+{
+	char *buffer = calloc(1, MESSAGE_MAX);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!buffer || getppid() != parent)
+		exit(1);
+	for (;;) {
+		int fd = accept(forker->listener, NULL, NULL);
+
+		if (fd < 0)
+			die("accept");
+		while (io_read_all(fd, buffer, (size_t)forker->request_bytes)) {
+			clock_sleep_us(forker->service_us);
+			if (!io_write_all(fd, buffer, (size_t)forker->response_bytes))
+				break;
+		}
+		close(fd);
+	}
+}
+
+static pid_t child_start(const struct forker *forker)
+{
+	pid_t parent = getpid(), child = fork();
+
+	if (child < 0)
+		die("fork");
+	if (!child)
+		child_run(forker, parent);
+	return child;
+}
+
+int main(int argc, char **argv)
+{
+	struct forker forker = { .request_bytes = 100, .response_bytes = 100 };
+	const char *address = "127.0.0.1";
+	long port = 0, backlog = 128, children = 4, i;
+	pid_t pids[CHILDREN_MAX];
+	char line[64];
+	const struct option_row options[] = {
+		{ "address", NULL, &address, "to listen on" },
+		{ "port", &port, NULL, "to listen on; 0 for any free one" },
+		{ "backlog", &backlog, NULL, "of the listener" },
+		{ "children", &children, NULL, "processes that serve" },
+		{ "service-us", &forker.service_us, NULL, "sleep per request" },
+		{ "request-bytes", &forker.request_bytes, NULL, "size of every request" },
+		{ "response-bytes", &forker.response_bytes, NULL, "size of every response" },
+		{ 0 },
+	};
+
+	options_parse(options, argc, argv);
+	if (children > CHILDREN_MAX || forker.request_bytes > MESSAGE_MAX ||
+	    forker.response_bytes > MESSAGE_MAX)
+		die("too many children or bytes");
+	forker.listener = listen_open(address, port, backlog);
+	for (i = 0; i < children; i++)
+		pids[i] = child_start(&forker);
+	ready_print(forker.listener);
+	while (command_next(line, sizeof(line)) && strcmp(line, "quit")) {
+		for (i = 0; i < children; i++)
+			printf("child%ld %d\n", i, pids[i]);
+		command_done();
+	}
+	for (i = 0; i < children; i++)
+		kill(pids[i], SIGTERM);
+	return 0;
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Threads that spend their time in one known way, with their own clocks as reference. It listens
+ * (and answers nobody), because only what listens is a workload. Threads are named locker-N from
+ * birth, the main thread main-0.
+ *
+ * --mode=mutex, rwlock (odd threads read) or pi: contend on one lock, held for --hold-us of
+ *   computation and --hold-sleep-us of sleep, with --think-us of sleep between.
+ * --mode=condvar: wait on a condition variable; sleepers: sleep again and again; blocked: read an
+ *   empty pipe; burn: compute.
+ * --mode=churn: every thread starts and joins --children short threads one after the other.
+ *
+ * Commands: `start`, `finish` (end all threads, join them, print), `quit`.
+ */
+#include "workload.h"
+
+struct locker {
+	const char *mode;
+	long threads;
+	long hold_us;
+	long hold_sleep_us;
+	long think_us;
+	long children;
+	int pipe[2];
+	bool stop; /* atomic */
+	pthread_mutex_t mutex;
+	pthread_rwlock_t rwlock;
+	pthread_cond_t ended;
+};
+
+/* One thread and what its own clock says. */
+struct thread {
+	struct locker *locker;
+	pthread_t id;
+	long number;
+	uint64_t begin_ns; /* before pthread_create */
+	uint64_t wait_ns; /* around the lock call */
+	uint64_t acquisitions;
+	uint64_t sleeps; /* acquisitions that went to sleep */
+	uint64_t children;
+	uint64_t children_ns; /* from pthread_create to pthread_join */
+};
+
+typedef void (*mode_fn)(struct thread *thread);
+
+static bool stopped(struct locker *locker)
+{
+	return __atomic_load_n(&locker->stop, __ATOMIC_ACQUIRE);
+}
+
+static void lock_take(struct thread *thread)
+{
+	struct locker *locker = thread->locker;
+
+	if (strcmp(locker->mode, "rwlock"))
+		pthread_mutex_lock(&locker->mutex);
+	else if (thread->number % 2)
+		pthread_rwlock_rdlock(&locker->rwlock);
+	else
+		pthread_rwlock_wrlock(&locker->rwlock);
+}
+
+static void lock_give(struct thread *thread)
+{
+	if (strcmp(thread->locker->mode, "rwlock"))
+		pthread_mutex_unlock(&thread->locker->mutex);
+	else
+		pthread_rwlock_unlock(&thread->locker->rwlock);
+}
+
+static void contend(struct thread *thread)
+{
+	struct locker *locker = thread->locker;
+
+	while (!stopped(locker)) {
+		uint64_t sleeps = thread_sleeps(), begin = clock_now_ns();
+
+		lock_take(thread);
+		thread->wait_ns += clock_now_ns() - begin;
+		thread->sleeps += thread_sleeps() != sleeps;
+		thread->acquisitions++;
+		clock_burn_us(locker->hold_us);
+		clock_sleep_us(locker->hold_sleep_us);
+		lock_give(thread);
+		clock_sleep_us(locker->think_us);
+	}
+}
+
+static void wait_for_end(struct thread *thread)
+{
+	struct locker *locker = thread->locker;
+
+	pthread_mutex_lock(&locker->mutex);
+	while (!stopped(locker))
+		pthread_cond_wait(&locker->ended, &locker->mutex);
+	pthread_mutex_unlock(&locker->mutex);
+}
+
+static void sleep_again(struct thread *thread)
+{
+	while (!stopped(thread->locker))
+		clock_sleep_us(50000);
+}
+
+static void read_nothing(struct thread *thread)
+{
+	char byte;
+
+	if (read(thread->locker->pipe[0], &byte, 1) < 0)
+		die("read");
+}
+
+static void burn(struct thread *thread)
+{
+	while (!stopped(thread->locker))
+		clock_burn_us(1000);
+}
+
+static void *child_main(void *argument)
+{
+	struct thread *thread = argument;
+
+	clock_sleep_us(thread->locker->hold_sleep_us);
+	return NULL;
+}
+
+static void churn(struct thread *thread)
+{
+	long i;
+
+	for (i = 0; i < thread->locker->children; i++) {
+		uint64_t begin = clock_now_ns();
+
+		pthread_join(thread_start(child_main, thread), NULL);
+		thread->children_ns += clock_now_ns() - begin;
+		thread->children++;
+	}
+	wait_for_end(thread);
+}
+
+static mode_fn mode_find(const char *name)
+{
+	const struct {
+		const char *name;
+		mode_fn run;
+	} modes[] = {
+		{ "mutex", contend },        { "rwlock", contend },
+		{ "pi", contend },           { "condvar", wait_for_end },
+		{ "sleepers", sleep_again }, { "churn", churn },
+		{ "blocked", read_nothing }, { "burn", burn },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(modes) / sizeof(*modes); i++)
+		if (!strcmp(modes[i].name, name))
+			return modes[i].run;
+	die("unknown mode %s", name);
+}
+
+static void *thread_main(void *argument)
+{
+	struct thread *thread = argument;
+
+	mode_find(thread->locker->mode)(thread);
+	return NULL;
+}
+
+/* A thread inherits its name: borrowed by the main thread, so that the pool has it from birth. */
+static void threads_start(struct locker *locker, struct thread *threads)
+{
+	long i;
+
+	for (i = 0; i < locker->threads; i++) {
+		threads[i] = (struct thread){ .locker = locker, .number = i };
+		thread_name_set("locker", i);
+		threads[i].begin_ns = clock_now_ns();
+		threads[i].id = thread_start(thread_main, &threads[i]);
+	}
+	thread_name_set("main", 0);
+}
+
+static void threads_end(struct locker *locker)
+{
+	pthread_mutex_lock(&locker->mutex);
+	__atomic_store_n(&locker->stop, true, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&locker->ended);
+	pthread_mutex_unlock(&locker->mutex);
+	close(locker->pipe[1]);
+}
+
+static void threads_finish(struct locker *locker, struct thread *threads)
+{
+	struct thread sum = { 0 };
+	uint64_t life_ns = 0;
+	long i;
+
+	threads_end(locker);
+	for (i = 0; i < locker->threads; i++) {
+		pthread_join(threads[i].id, NULL);
+		life_ns += clock_now_ns() - threads[i].begin_ns;
+		sum.wait_ns += threads[i].wait_ns;
+		sum.acquisitions += threads[i].acquisitions;
+		sum.sleeps += threads[i].sleeps;
+		sum.children += threads[i].children;
+		sum.children_ns += threads[i].children_ns;
+	}
+	stat_print("thread_ns", life_ns + sum.children_ns);
+	stat_print("threads", (uint64_t)locker->threads + sum.children);
+	stat_print("wait_ns", sum.wait_ns);
+	stat_print("acquisitions", sum.acquisitions);
+	stat_print("sleeps", sum.sleeps);
+}
+
+static void commands_obey(struct locker *locker, struct thread *threads)
+{
+	char line[64];
+
+	while (command_next(line, sizeof(line)) && strcmp(line, "quit")) {
+		if (!strcmp(line, "start"))
+			threads_start(locker, threads);
+		else if (!strcmp(line, "finish"))
+			threads_finish(locker, threads);
+		else
+			printf("unknown %s\n", line);
+		command_done();
+	}
+}
+
+static void locker_init(struct locker *locker)
+{
+	pthread_mutexattr_t attributes;
+
+	mode_find(locker->mode);
+	pthread_mutexattr_init(&attributes);
+	if (!strcmp(locker->mode, "pi"))
+		pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+	errno = pthread_mutex_init(&locker->mutex, &attributes);
+	if (errno)
+		die("pthread_mutex_init");
+	pthread_rwlock_init(&locker->rwlock, NULL);
+	pthread_cond_init(&locker->ended, NULL);
+	if (pipe(locker->pipe))
+		die("pipe");
+}
+
+int main(int argc, char **argv)
+{
+	struct locker locker = { .mode = "mutex", .threads = 4 };
+	const char *address = "127.0.0.1";
+	struct thread *threads;
+	long port = 0;
+	const struct option_row options[] = {
+		{ "address", NULL, &address, "to listen on" },
+		{ "port", &port, NULL, "to listen on; 0 for any free one" },
+		{ "mode", NULL, &locker.mode, "what the threads do" },
+		{ "threads", &locker.threads, NULL, "how many" },
+		{ "hold-us", &locker.hold_us, NULL, "computation with the lock held" },
+		{ "hold-sleep-us", &locker.hold_sleep_us, NULL,
+		  "sleep with the lock held; life of a short thread" },
+		{ "think-us", &locker.think_us, NULL, "sleep between" },
+		{ "children", &locker.children, NULL, "short threads per thread" },
+		{ 0 },
+	};
+
+	options_parse(options, argc, argv);
+	threads = calloc((size_t)locker.threads + 1, sizeof(*threads));
+	if (!threads)
+		die("calloc");
+	locker_init(&locker);
+	thread_name_set("main", 0);
+	ready_print(listen_open(address, port, 16));
+	commands_obey(&locker, threads);
+	exit(0);
+}

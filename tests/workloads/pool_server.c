@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A service with a pool of blocking threads, named worker-N, and requests of a fixed size.
+ *
+ * --mode=accept: every worker accepts a connection itself and serves it until it closes.
+ * --mode=queue: one thread (acceptor-0) accepts, the workers wait on a condition variable.
+ *
+ * Commands: `stuck` (workers take up nothing more), `release`, `stats`, `quit`.
+ */
+#include "workload.h"
+
+struct connection {
+	struct connection *next;
+	int fd;
+};
+
+struct server {
+	int listener;
+	long request_bytes;
+	long response_bytes;
+	long service_us;
+	long busy_us;
+	long lock_us;
+	const char *mode;
+
+	pthread_mutex_t gate; /* of everything down to the next blank line */
+	pthread_cond_t released;
+	pthread_cond_t filled;
+	struct connection *queue;
+	struct connection **queue_end;
+	bool stuck;
+
+	pthread_mutex_t shared; /* what --lock-us is spent under */
+
+	uint64_t requests; /* counters are only touched atomically */
+	uint64_t service_ns;
+	uint64_t lock_wait_ns;
+	uint64_t lock_sleeps;
+	uint64_t next_worker;
+};
+
+static void count_add(uint64_t *counter, uint64_t value)
+{
+	__atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
+}
+
+static void gate_pass(struct server *server)
+{
+	if (!__atomic_load_n(&server->stuck, __ATOMIC_ACQUIRE))
+		return;
+	pthread_mutex_lock(&server->gate);
+	while (server->stuck)
+		pthread_cond_wait(&server->released, &server->gate);
+	pthread_mutex_unlock(&server->gate);
+}
+
+static void gate_set(struct server *server, bool stuck)
+{
+	pthread_mutex_lock(&server->gate);
+	__atomic_store_n(&server->stuck, stuck, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&server->released);
+	pthread_mutex_unlock(&server->gate);
+}
+
+static void work_locked(struct server *server)
+{
+	uint64_t sleeps = thread_sleeps(), begin = clock_now_ns();
+
+	pthread_mutex_lock(&server->shared);
+	count_add(&server->lock_wait_ns, clock_now_ns() - begin);
+	count_add(&server->lock_sleeps, thread_sleeps() != sleeps);
+	clock_sleep_us(server->lock_us);
+	pthread_mutex_unlock(&server->shared);
+}
+
+static void work(struct server *server)
+{
+	clock_sleep_us(server->service_us);
+	if (server->busy_us)
+		clock_burn_us(server->busy_us);
+	if (server->lock_us)
+		work_locked(server);
+}
+
+static bool request_serve(struct server *server, int fd, char *buffer)
+{
+	uint64_t begin;
+	bool sent;
+
+	if (!io_read_all(fd, buffer, (size_t)server->request_bytes))
+		return false;
+	begin = clock_now_ns();
+	work(server);
+	sent = io_write_all(fd, buffer, (size_t)server->response_bytes);
+	count_add(&server->service_ns, clock_now_ns() - begin);
+	count_add(&server->requests, 1);
+	return sent;
+}
+
+static int connection_accept(struct server *server)
+{
+	int fd;
+
+	gate_pass(server);
+	fd = accept(server->listener, NULL, NULL);
+	if (fd < 0)
+		die("accept");
+	return fd;
+}
+
+static int connection_take(struct server *server)
+{
+	struct connection *first;
+	int fd;
+
+	pthread_mutex_lock(&server->gate);
+	while (!server->queue || server->stuck)
+		pthread_cond_wait(server->stuck ? &server->released : &server->filled,
+				  &server->gate);
+	first = server->queue;
+	server->queue = first->next;
+	if (!server->queue)
+		server->queue_end = &server->queue;
+	pthread_mutex_unlock(&server->gate);
+	fd = first->fd;
+	free(first);
+	return fd;
+}
+
+static void connection_put(struct server *server, int fd)
+{
+	struct connection *new = calloc(1, sizeof(*new));
+
+	if (!new)
+		die("calloc");
+	new->fd = fd;
+	pthread_mutex_lock(&server->gate);
+	*server->queue_end = new;
+	server->queue_end = &new->next;
+	pthread_cond_signal(&server->filled);
+	pthread_mutex_unlock(&server->gate);
+}
+
+static void *acceptor_main(void *argument)
+{
+	struct server *server = argument;
+
+	thread_name_set("acceptor", 0);
+	for (;;)
+		connection_put(server, connection_accept(server));
+	return NULL;
+}
+
+static void *worker_main(void *argument)
+{
+	struct server *server = argument;
+	bool queue = !strcmp(server->mode, "queue");
+	char *buffer = calloc(1, MESSAGE_MAX);
+
+	if (!buffer)
+		die("calloc");
+	thread_name_set("worker",
+			(long)__atomic_fetch_add(&server->next_worker, 1, __ATOMIC_RELAXED));
+	for (;;) {
+		int fd = queue ? connection_take(server) : connection_accept(server);
+
+		do
+			gate_pass(server);
+		while (request_serve(server, fd, buffer));
+		close(fd);
+	}
+	return NULL;
+}
+
+static void stats_print(struct server *server)
+{
+	stat_print("requests", __atomic_load_n(&server->requests, __ATOMIC_RELAXED));
+	stat_print("service_ns", __atomic_load_n(&server->service_ns, __ATOMIC_RELAXED));
+	stat_print("lock_wait_ns", __atomic_load_n(&server->lock_wait_ns, __ATOMIC_RELAXED));
+	stat_print("lock_sleeps", __atomic_load_n(&server->lock_sleeps, __ATOMIC_RELAXED));
+}
+
+static void commands_obey(struct server *server)
+{
+	char line[64];
+
+	while (command_next(line, sizeof(line)) && strcmp(line, "quit")) {
+		if (!strcmp(line, "stuck"))
+			gate_set(server, true);
+		else if (!strcmp(line, "release"))
+			gate_set(server, false);
+		else if (!strcmp(line, "stats"))
+			stats_print(server);
+		else
+			printf("unknown %s\n", line);
+		command_done();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct server server = { .request_bytes = 100,
+				 .response_bytes = 100,
+				 .mode = "accept",
+				 .gate = PTHREAD_MUTEX_INITIALIZER,
+				 .released = PTHREAD_COND_INITIALIZER,
+				 .filled = PTHREAD_COND_INITIALIZER,
+				 .shared = PTHREAD_MUTEX_INITIALIZER };
+	const char *address = "127.0.0.1";
+	long port = 0, workers = 4, backlog = 128;
+	const struct option_row options[] = {
+		{ "address", NULL, &address, "to listen on" },
+		{ "port", &port, NULL, "to listen on; 0 for any free one" },
+		{ "backlog", &backlog, NULL, "of the listener" },
+		{ "workers", &workers, NULL, "threads in the pool" },
+		{ "mode", NULL, &server.mode, "accept or queue" },
+		{ "service-us", &server.service_us, NULL, "sleep per request" },
+		{ "busy-us", &server.busy_us, NULL, "computation per request" },
+		{ "lock-us", &server.lock_us, NULL, "sleep under a shared mutex per request" },
+		{ "request-bytes", &server.request_bytes, NULL, "size of every request" },
+		{ "response-bytes", &server.response_bytes, NULL, "size of every response" },
+		{ 0 },
+	};
+
+	options_parse(options, argc, argv);
+	if (server.request_bytes > MESSAGE_MAX || server.response_bytes > MESSAGE_MAX)
+		die("messages are at most %d bytes", MESSAGE_MAX);
+	server.queue_end = &server.queue;
+	server.listener = listen_open(address, port, backlog);
+	if (!strcmp(server.mode, "queue"))
+		thread_start(acceptor_main, &server);
+	while (workers--)
+		thread_start(worker_main, &server);
+	ready_print(server.listener);
+	commands_obey(&server);
+	exit(0);
+}
