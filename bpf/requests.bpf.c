@@ -263,11 +263,14 @@ int requests_sweep(struct bpf_iter__bpf_sk_storage_map *ctx)
 
 	if (!sk || !tracked)
 		return 0;
-	slot = tracked->slot;
+	shard = tracked_current(tracked);
+	slot = shard ? tracked->slot : SLOT_OTHER;
 	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
-	shard = tracked_shard(tracked);
-	if (!gauges || !shard)
+	if (!gauges)
 		return 0;
+	gauges->sockets++;
+	if (!shard)
+		return 0; /* its workload was retired: counted when something happens on it */
 	state = sk->__sk_common.skc_state;
 	if (state == TCP_LISTEN) {
 		gauge_listener(sk, tracked, gauges);

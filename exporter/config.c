@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "http/server.h"
 #include "version.h"
 
 #define DEFAULT_ADDRESS "127.0.0.1:10070"
 #define DEFAULT_PATH "/metrics"
-#define HEALTH_PATH "/-/healthy"
 #define PATH_BYTES_MAX 256
 #define NS_PER_MS 1000000ULL
 #define DURATION_MAX_MS (365 * 86400000ULL)
@@ -35,7 +35,8 @@ static const char help_text[] =
 	"  --version                         Show the version and exit.\n"
 	"  --help                            Show this help and exit.\n"
 	"\n"
-	"Pages: PATH (metrics), / (what is attached and watched), " HEALTH_PATH " (liveness).\n"
+	"Pages: PATH (metrics), / (what is attached and watched), " HTTP_HEALTH_PATH
+	" (liveness).\n"
 	"\n"
 	"Privileges: root, or the capabilities CAP_BPF and CAP_PERFMON (to load and attach BPF\n"
 	"programs) and CAP_SYS_PTRACE (to identify processes of other users). Without them it\n"
@@ -66,7 +67,7 @@ static int config_set_path(struct config *config, const char *value)
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				      "0123456789/-._~";
 
-	if (value[0] != '/' || !value[1] || strcmp(value, HEALTH_PATH) == 0 ||
+	if (value[0] != '/' || !value[1] || strcmp(value, HTTP_HEALTH_PATH) == 0 ||
 	    strlen(value) >= PATH_BYTES_MAX || value[strspn(value, allowed)])
 		return -EINVAL;
 	config->telemetry_path = value;
@@ -95,7 +96,7 @@ static const struct config_flag {
 } config_flags[] = {
 	{ config_set_address, "HOST:PORT, [IPv6]:PORT or :PORT with a port from 0 to 65535" },
 	{ config_set_path, "a path such as /metrics: it begins with /, has only letters, digits "
-			   "and /-._~, and is neither / nor " HEALTH_PATH },
+			   "and /-._~, and is neither / nor " HTTP_HEALTH_PATH },
 	{ config_set_grace, "a duration such as 30s, 5m or 1h30m, at most 365d" },
 	{ config_set_level, "error, warn, info or debug" },
 	{ config_set_format, "logfmt or json" },

@@ -56,7 +56,8 @@
 
 /*
  * A workload. Stays good as long as the workload is not removed, so a tree can keep it: each
- * scrape that adds something to it keeps the workload. Used after that, it stands for `other`.
+ * scrape that adds something to it keeps the workload. Used after that, it stands for `other`,
+ * counted in ledger_workloads_full().
  */
 typedef uint32_t ledger_handle;
 #define LEDGER_OTHER 0U /* workload `other`: always there, shown once something was added */

@@ -36,16 +36,33 @@ format() { # of its three lines per fault the first tells all
 	clang-format --dry-run -Werror --ferror-limit=1 "${C_ALL[@]}" 2>&1 | sed -n '/: error: /p'
 }
 
-tidy() {
-	printf '%s\0' "${C_EXPORTER[@]}" |
-		timeout 300 xargs -0 -P "$JOBS" -I '{}' clang-tidy -quiet '{}' -- "${C_FLAGS[@]}" 2>&1 |
-		sed -E '/^[0-9]+ warnings?.* generated\.$/d'
+tidy_files() { # tidy_files CHECKS FILE...; a fault in a header is told once for all includers
+	local checks=$1
+	shift
+	printf '%s\0' "$@" |
+		timeout 300 xargs -0 -r -P "$JOBS" -I '{}' \
+			clang-tidy -quiet -checks="$checks" '{}' -- "${C_FLAGS[@]}" 2>&1 |
+		sed -n 's/^[^ ]*: error: /&/p' | sort -u
 }
 
-cpp_check() {
-	timeout 120 cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability \
-		--inline-suppr --suppress=missingIncludeSystem -D_GNU_SOURCE -j "$JOBS" \
-		"${INCLUDES[@]}" exporter
+tidy() { # the analyzer follows uthash's pointers into states that cannot be: no Malloc there
+	local hashing plain failed=0
+	mapfile -t hashing < <(grep -lE '#include <uthash.h>' "${C_EXPORTER[@]}" /dev/null)
+	mapfile -t plain < <(grep -LE '#include <uthash.h>' "${C_EXPORTER[@]}")
+	tidy_files '' "${plain[@]}" || failed=1
+	[ ${#hashing[@]} -eq 0 ] ||
+		tidy_files -clang-analyzer-unix.Malloc "${hashing[@]}" || failed=1
+	return "$failed"
+}
+
+cpp_check() { # it reads no system headers, except those whose macros we use
+	local macros
+	mapfile -t macros < <(
+		printf '#include <%s>\n' sys/queue.h bpf/libbpf_common.h uthash.h | gcc -M -x c - |
+			grep -oE '/[^ ]*/(sys/queue|bpf/libbpf_common|uthash)\.h')
+	timeout 120 cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr \
+		--enable=warning,performance,portability --suppress=missingIncludeSystem \
+		-D_GNU_SOURCE -j "$JOBS" "${macros[@]/#/--include=}" "${INCLUDES[@]}" exporter
 }
 
 shell() {
@@ -53,10 +70,13 @@ shell() {
 }
 
 python() { # compiled in memory: no __pycache__ is left behind
-	"$PYTHON" -W error -c '
-import sys
+	"$PYTHON" -c '
+import pathlib, sys
 for path in sys.argv[1:]:
-    compile(open(path, encoding="utf-8").read(), path, "exec")
+    try:
+        compile(pathlib.Path(path).read_text(encoding="utf-8"), path, "exec")
+    except SyntaxError as error:
+        sys.exit("%s:%s: %s" % (path, error.lineno, error.msg))
 ' "${PYTHON_ALL[@]}"
 }
 

@@ -13,23 +13,21 @@
 
 /* Bits of tree.flags, set by the kernel side, cleared by user space. */
 #define TREE_USED 1U /* the slot belongs to a process */
-#define TREE_WALK 2U /* threads of tree.walk_tgid existed before it joined: walk them */
+#define TREE_WALK 2U /* its founder had threads already: walk the tasks */
 #define TREE_EXEC 4U /* the founder has a new executable: identify again */
 
 struct tree {
 	__u32 flags;
-	__u32 generation; /* bumped by user space whenever the slot is returned */
 	__u32 tgid; /* founder, in the initial pid namespace */
-	__u32 walk_tgid;
 	__u64 start_ns; /* founder's start_boottime: pid and start time are an identity */
 	__u64 cgroup; /* founder's cgroup (default hierarchy) */
 	__u32 threads; /* alive now; the last one to go rings the doorbell */
 	__u32 processes; /* alive now */
 	__u32 pools; /* slots taken, at most POOLS_PER_TREE */
-	__u32 zero;
+	__u32 zero; /* explicit padding */
 	char comm[COMM_LEN]; /* founder's, when it was founded: a name of last resort */
 };
-_Static_assert(sizeof(struct tree) == 64, "struct tree has a hole");
+_Static_assert(sizeof(struct tree) == 56, "struct tree has a hole");
 
 /* What the doorbell (a ring buffer) carries: which tree wants attention. */
 struct doorbell {

@@ -58,16 +58,22 @@ static inline struct endpoint_shard *endpoint_shard_at(__u32 slot, __u32 shard)
 	return bpf_map_lookup_elem(&endpoints, &index);
 }
 
-/* This CPU's copy of the socket's endpoint; NULL (and counted) if the endpoint is gone. */
-static inline struct endpoint_shard *tracked_shard(const struct tracked *tracked)
+/* This CPU's copy of the socket's endpoint; NULL if the endpoint is gone. */
+static inline struct endpoint_shard *tracked_current(const struct tracked *tracked)
 {
 	struct endpoint_shard *shard =
 		endpoint_shard_at(tracked->slot, bpf_get_smp_processor_id() & (shards - 1));
 
-	if (!shard || shard->generation != tracked->generation) {
+	return shard && shard->generation == tracked->generation ? shard : NULL;
+}
+
+/* The same for an event that is to be measured: what cannot be is counted. */
+static inline struct endpoint_shard *tracked_shard(const struct tracked *tracked)
+{
+	struct endpoint_shard *shard = tracked_current(tracked);
+
+	if (!shard)
 		drop(DROP_STALE);
-		return NULL;
-	}
 	return shard;
 }
 

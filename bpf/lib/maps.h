@@ -54,21 +54,21 @@ struct {
 	__type(value, struct tree);
 } trees SEC(".maps");
 
-/* Free slots: filled by user space, slot 0 (`other`) is never among them. */
+/* Free slots: filled by user space, lowest on top; slot 0 (`other`) is never among them. */
 struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, TREES_MAX);
 	__uint(value_size, sizeof(__u32));
 } free_trees SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, ENDPOINTS_MAX);
 	__uint(value_size, sizeof(__u32));
 } free_endpoints SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, POOLS_MAX);
 	__uint(value_size, sizeof(__u32));
 } free_pools SEC(".maps");

@@ -68,7 +68,6 @@ static inline void tree_init(struct tree *tree, struct task_struct *leader)
 	tree->start_ns = leader->start_boottime;
 	tree->cgroup = cgroup_of(leader);
 	bpf_probe_read_kernel_str(tree->comm, sizeof(tree->comm), leader->comm);
-	__sync_fetch_and_or(&tree->flags, TREE_USED | TREE_WALK);
 }
 
 /*
@@ -99,11 +98,12 @@ static inline __u32 tree_found(struct task_struct *task)
 	tree_init(tree, leader_task);
 	if (__sync_val_compare_and_swap(&leader->tree, before, index) != before) {
 		/* Another thread of the process was faster. */
-		tree->flags = 0;
 		bpf_map_push_elem(&free_trees, &index, 0);
 		return leader->tree;
 	}
 	process_join(leader, index);
+	/* Last: without a process, a tree in use is one that has ended. */
+	__sync_fetch_and_or(&tree->flags, TREE_USED | TREE_WALK);
 	doorbell_ring(index);
 	return index;
 }

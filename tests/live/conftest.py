@@ -19,6 +19,7 @@ from exporter import Exporter
 def exporter():
     with Exporter() as running:
         yield running
+        assert running.stop() == 0
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -142,7 +142,6 @@ class Exporter:
             raise
         finally:
             self._reader.join(STOP_SECONDS)
-            self.process.stderr.close()
 
     def __enter__(self):
         return self

@@ -29,16 +29,21 @@ def unique_name(prefix):
     return prefix[:8] + "_" + "".join(random.choices(string.ascii_lowercase, k=5))
 
 
+# Below those which the kernel gives to clients. None is used twice: a workload that has ended is
+# still shown for a while, and would have the same label.
+_PORTS = iter(random.sample(range(20000, 32000), 12000))
+
+
 def free_port():
-    """A port that nobody uses, below those which the kernel gives to clients."""
-    while True:
-        port = random.randrange(20000, 32000)
+    """A port that nobody uses and no test has used."""
+    for port in _PORTS:
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
                 return port
             except OSError:
                 continue
+    raise AssertionError("no free port")
 
 
 def wait_until(holds, seconds, what):
@@ -48,12 +53,8 @@ def wait_until(holds, seconds, what):
         time.sleep(0.02)
 
 
-def connects(port, address="127.0.0.1"):
-    try:
-        socket.create_connection((address, port), 1).close()
-        return True
-    except OSError:
-        return False
+def _arguments(**options):
+    return [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
 
 
 class Process:
@@ -82,15 +83,14 @@ class Process:
 class Service(Process):
     """A bundled service (tests/workloads): says `ready PORT`, obeys ask()."""
 
-    def __init__(self, program, *, name=None, prefix=(), **options):
+    def __init__(self, program, *, name=None, port=None, prefix=(), **options):
         SCRATCH.mkdir(parents=True, exist_ok=True)
         self.name = name or unique_name(program)
         self.path = SCRATCH / self.name
         if not self.path.exists():
             shutil.copy(WORKLOADS / program, self.path)
-        arguments = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
         super().__init__(
-            [*prefix, self.path, *arguments],
+            [*prefix, self.path, *_arguments(port=port or free_port(), **options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -118,9 +118,8 @@ class Load(Process):
     """pool_client against @port; finish() waits for its report, stop() does not."""
 
     def __init__(self, port, *, prefix=(), **options):
-        arguments = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
         super().__init__(
-            [*prefix, WORKLOADS / "pool_client", f"--port={port}", *arguments],
+            [*prefix, WORKLOADS / "pool_client", *_arguments(port=port, **options)],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -201,7 +200,7 @@ class JavaPool(Process):
         if not (classes / "JavaPool.class").exists():
             subprocess.run(["javac", "-d", classes, source], check=True)
         super().__init__(
-            ["java", "-Xshare:auto", "-cp", classes, "JavaPool", threads],
+            ["java", "-cp", classes, "JavaPool", threads, free_port()],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -229,7 +229,7 @@ def test_a_request_that_arrives_during_another_waits_from_then_on(exporter, talk
     exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[:2], (0, 1))
     sent = time.monotonic()
     case.client.sendall(REQUEST)
-    exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[:2], (1, 1))
+    time.sleep(0.3)
     case.server.ask("go")
     waited = time.monotonic() - sent
     case.server.ask("go")

@@ -137,6 +137,20 @@ def test_a_worker_asleep_in_a_request_is_busy(exporter, start, connect):
     exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), 2)
 
 
+def test_a_worker_that_waits_for_another_service_is_on_the_network(exporter, start):
+    upstream = start(Service, "pool_server", workers=4, service_us=50000)
+    server = start(Service, "pool_server", workers=4, upstream_port=upstream.port)
+    workload = exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=4)
+    exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 8)
+    before = exporter.scrape()
+    time.sleep(3)
+    pool = PoolChange(before, exporter.scrape(), workload, "worker-#", 4)
+    assert load.interrupt()["errors"] == 0
+    assert pool.share("network") > 0.95
+    assert pool.share() == exact(0.01)
+
+
 def test_a_java_pool_serves_and_is_named_a_jvm(exporter, start, connect):
     java = start(JavaPool, 3)
     workload = exporter.workload_of(java.port)

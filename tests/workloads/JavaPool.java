@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fixed thread pool that answers 100 bytes with 100 bytes, once per connection. Prints `ready PORT`.
+// JavaPool THREADS PORT: a fixed thread pool that answers 100 bytes with 100 bytes, once per
+// connection. Prints `ready PORT`.
 
 import java.io.IOException;
 import java.net.InetAddress;
@@ -21,10 +22,11 @@ public final class JavaPool {
 
 	public static void main(String[] arguments) throws IOException {
 		int threads = Integer.parseInt(arguments[0]);
+		int port = Integer.parseInt(arguments[1]);
 		ExecutorService pool = Executors.newFixedThreadPool(threads);
 		((ThreadPoolExecutor) pool).prestartAllCoreThreads();
 		try (ServerSocket listener =
-				new ServerSocket(0, 128, InetAddress.getLoopbackAddress())) {
+				new ServerSocket(port, 128, InetAddress.getLoopbackAddress())) {
 			System.out.println("ready " + listener.getLocalPort());
 			while (true) {
 				Socket connection = listener.accept();

@@ -7,7 +7,12 @@
  *
  * Commands: `stuck` (workers take up nothing more), `release`, `stats`, `quit`.
  */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include "workload.h"
+
+#define UPSTREAM_BYTES 100
 
 struct connection {
 	struct connection *next;
@@ -21,6 +26,7 @@ struct server {
 	long service_us;
 	long busy_us;
 	long lock_us;
+	long upstream_port; /* 0: none */
 	const char *mode;
 
 	pthread_mutex_t gate; /* of everything down to the next blank line */
@@ -73,8 +79,34 @@ static void work_locked(struct server *server)
 	pthread_mutex_unlock(&server->shared);
 }
 
+static int upstream_open(const struct server *server)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)server->upstream_port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		die("no upstream on port %ld", server->upstream_port);
+	return fd;
+}
+
+/* One exchange, on a connection of its own, with another service of 100 bytes each way. */
+static void work_upstream(const struct server *server)
+{
+	char message[UPSTREAM_BYTES] = { 0 };
+	int fd = upstream_open(server);
+
+	if (!io_write_all(fd, message, sizeof(message)) ||
+	    recv(fd, message, sizeof(message), MSG_WAITALL) != sizeof(message))
+		die("upstream");
+	close(fd);
+}
+
 static void work(struct server *server)
 {
+	if (server->upstream_port)
+		work_upstream(server);
 	clock_sleep_us(server->service_us);
 	if (server->busy_us)
 		clock_burn_us(server->busy_us);
@@ -217,6 +249,8 @@ int main(int argc, char **argv)
 		{ "service-us", &server.service_us, NULL, "sleep per request" },
 		{ "busy-us", &server.busy_us, NULL, "computation per request" },
 		{ "lock-us", &server.lock_us, NULL, "sleep under a shared mutex per request" },
+		{ "upstream-port", &server.upstream_port, NULL,
+		  "one exchange with it per request" },
 		{ "request-bytes", &server.request_bytes, NULL, "size of every request" },
 		{ "response-bytes", &server.response_bytes, NULL, "size of every response" },
 		{ 0 },

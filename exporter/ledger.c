@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ledger.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1 /* an element that could not be added has hh.tbl == NULL */
+#include <uthash.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "ledger_rows.h"
+
+#define OTHER "other"
+#define SLOT_BITS 8 /* of a handle; the rest numbers the workloads that were made */
+
+_Static_assert(LEDGER_WORKLOADS_MAX <= 1 << SLOT_BITS, "a handle cannot hold every slot");
+
+struct workload {
+	struct identity identity; /* of the next ledger_end; the name never changes */
+	struct identity shown;
+	uint64_t processes;
+	uint64_t gone_since_ns; /* 0: not gone */
+	struct ledger_owner owner; /* its id is the handle */
+	bool live; /* something was added in this scrape */
+	bool vacant; /* who gave the identity may be gone */
+	bool used; /* something was ever added */
+	UT_hash_handle hh; /* by identity.name */
+};
+
+struct ledger {
+	uint64_t grace_ns;
+	struct workload *slots[LEDGER_WORKLOADS_MAX];
+	struct workload *by_name;
+	struct ledger_rows endpoints;
+	struct ledger_rows pools;
+	struct workload_row shown[LEDGER_WORKLOADS_MAX];
+	size_t shown_len;
+	uint64_t made; /* workloads ever, for handles */
+	uint64_t workloads_full;
+	uint64_t rows_full;
+};
+
+/* --- workloads ----------------------------------------------------------------------------- */
+
+static struct workload *ledger_find(struct ledger *ledger, ledger_handle handle)
+{
+	struct workload *workload = ledger->slots[handle % LEDGER_WORKLOADS_MAX];
+
+	if (workload && workload->owner.id == handle)
+		return workload;
+	ledger->workloads_full++;
+	return ledger->slots[LEDGER_OTHER];
+}
+
+/* NULL if all slots are taken or there is no memory. Slot 0, the first, is that of `other`. */
+static struct workload *workload_new(struct ledger *ledger, const struct identity *identity)
+{
+	_cleanup_(cleanup_free) struct workload *workload = NULL;
+	uint32_t slot = 0;
+
+	while (slot < LEDGER_WORKLOADS_MAX && ledger->slots[slot])
+		slot++;
+	if (slot == LEDGER_WORKLOADS_MAX)
+		return NULL;
+	workload = calloc(1, sizeof(*workload));
+	if (!workload)
+		return NULL;
+	workload->identity = *identity;
+	workload->owner.id = (ledger_handle)(ledger->made << SLOT_BITS) | slot;
+	workload->owner.name = workload->identity.name;
+	HASH_ADD_STR(ledger->by_name, identity.name, workload);
+	if (!workload->hh.tbl)
+		return NULL;
+	ledger->made++;
+	ledger->slots[slot] = workload;
+	return TAKE_PTR(workload);
+}
+
+static void workload_free(struct ledger *ledger, struct workload *workload)
+{
+	ledger->slots[workload->owner.id % LEDGER_WORKLOADS_MAX] = NULL;
+	HASH_DEL(ledger->by_name, workload);
+	free(workload);
+}
+
+/* Decides whether @workload outlives this scrape. `other` always does. */
+static void workload_close(struct workload *workload, uint64_t now_ns, uint64_t grace_ns)
+{
+	workload->vacant = workload->processes == 0;
+	workload->used |= workload->live;
+	if (workload->live)
+		workload->gone_since_ns = 0;
+	else if (workload->gone_since_ns == 0)
+		workload->gone_since_ns = now_ns ? now_ns : 1;
+	else if (now_ns > workload->gone_since_ns)
+		workload->owner.removed = workload->owner.id != LEDGER_OTHER &&
+					  now_ns - workload->gone_since_ns > grace_ns;
+}
+
+static void ledger_show_workloads(struct ledger *ledger)
+{
+	struct workload *workload, *next;
+
+	ledger->shown_len = 0;
+	HASH_ITER (hh, ledger->by_name, workload, next) {
+		if (!workload->used && workload->owner.id == LEDGER_OTHER)
+			continue;
+		workload->shown = workload->identity;
+		ledger->shown[ledger->shown_len++] = (struct workload_row){
+			.workload = workload->identity.name,
+			.exe = workload->shown.exe,
+			.runtime = workload->shown.runtime,
+			.unit = workload->shown.unit,
+			.container = workload->shown.container,
+			.processes = workload->processes,
+		};
+	}
+}
+
+static int workload_compare(const struct workload *a, const struct workload *b)
+{
+	return strcmp(a->identity.name, b->identity.name);
+}
+
+/* --- interface ----------------------------------------------------------------------------- */
+
+static int ledger_init(struct ledger *ledger, uint64_t grace_ns)
+{
+	const struct identity identity = { .name = OTHER };
+	struct workload *other = workload_new(ledger, &identity);
+	int r;
+
+	if (!other)
+		return -ENOMEM;
+	ledger->grace_ns = grace_ns;
+	r = ledger_rows_init(&ledger->endpoints, &ledger_endpoint_rows, &other->owner);
+	return r < 0 ? r : ledger_rows_init(&ledger->pools, &ledger_pool_rows, &other->owner);
+}
+
+struct ledger *ledger_new(uint64_t grace_ns)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = calloc(1, sizeof(*ledger));
+
+	if (!ledger || ledger_init(ledger, grace_ns) < 0)
+		return NULL;
+	return TAKE_PTR(ledger);
+}
+
+void ledger_free(struct ledger *ledger)
+{
+	struct workload *workload, *next;
+
+	if (!ledger)
+		return;
+	ledger_rows_free(&ledger->endpoints);
+	ledger_rows_free(&ledger->pools);
+	HASH_ITER (hh, ledger->by_name, workload, next)
+		workload_free(ledger, workload);
+	free(ledger);
+}
+
+ledger_handle ledger_workload(struct ledger *ledger, const struct identity *identity)
+{
+	struct workload *workload;
+
+	HASH_FIND_STR(ledger->by_name, identity->name, workload);
+	if (!workload) {
+		workload = workload_new(ledger, identity);
+		ledger->workloads_full += !workload;
+	} else if (workload->vacant && workload->owner.id != LEDGER_OTHER) {
+		workload->identity = *identity;
+		workload->vacant = false;
+	}
+	if (!workload)
+		return LEDGER_OTHER;
+	workload->gone_since_ns = 0;
+	return workload->owner.id;
+}
+
+void ledger_begin(struct ledger *ledger)
+{
+	struct workload *workload, *next;
+
+	HASH_ITER (hh, ledger->by_name, workload, next) {
+		workload->processes = 0;
+		workload->live = false;
+	}
+	ledger_rows_begin(&ledger->endpoints);
+	ledger_rows_begin(&ledger->pools);
+}
+
+void ledger_add_processes(struct ledger *ledger, ledger_handle handle, uint64_t processes)
+{
+	struct workload *workload = ledger_find(ledger, handle);
+
+	workload->processes += processes;
+	workload->live |= processes > 0;
+}
+
+/* Never NULL: what does not fit is row (other, other). */
+static struct ledger_row *ledger_row(struct ledger *ledger, struct ledger_rows *table,
+				     struct workload *workload, uint16_t port, const char *label)
+{
+	struct ledger_row *row;
+
+	workload->used = true;
+	if (workload->owner.id == LEDGER_OTHER)
+		return table->other;
+	row = ledger_rows_get(table, &workload->owner, port, label);
+	if (row)
+		return row;
+	ledger->rows_full++;
+	ledger->slots[LEDGER_OTHER]->used = true;
+	return table->other;
+}
+
+static void ledger_add(struct ledger *ledger, struct ledger_rows *table, struct workload *workload,
+		       uint16_t port, const char *label, const void *part)
+{
+	ledger_rows_add(table, ledger_row(ledger, table, workload, port, label), part);
+	workload->live = true;
+}
+
+static void ledger_fold(struct ledger *ledger, struct ledger_rows *table, struct workload *workload,
+			uint16_t port, const char *label, const void *part)
+{
+	ledger_rows_fold(table, ledger_row(ledger, table, workload, port, label), part);
+	workload->vacant = true;
+	workload->gone_since_ns = 0;
+}
+
+struct port_label {
+	char text[8];
+};
+
+static struct port_label port_label(uint16_t port)
+{
+	struct port_label label = { OTHER };
+
+	if (port)
+		snprintf(label.text, sizeof(label.text), "%u", (unsigned int)port);
+	return label;
+}
+
+static const char *pool_label(const char *pool)
+{
+	return pool && pool[0] ? pool : OTHER;
+}
+
+void ledger_add_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
+			 const struct endpoint_row *part)
+{
+	ledger_add(ledger, &ledger->endpoints, ledger_find(ledger, handle), port,
+		   port_label(port).text, part);
+}
+
+void ledger_add_pool(struct ledger *ledger, ledger_handle handle, const char *pool,
+		     const struct pool_row *part)
+{
+	ledger_add(ledger, &ledger->pools, ledger_find(ledger, handle), 0, pool_label(pool), part);
+}
+
+void ledger_fold_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
+			  const struct endpoint_row *part)
+{
+	ledger_fold(ledger, &ledger->endpoints, ledger_find(ledger, handle), port,
+		    port_label(port).text, part);
+}
+
+void ledger_fold_pool(struct ledger *ledger, ledger_handle handle, const char *pool,
+		      const struct pool_row *part)
+{
+	ledger_fold(ledger, &ledger->pools, ledger_find(ledger, handle), 0, pool_label(pool), part);
+}
+
+static void ledger_remove_gone(struct ledger *ledger, uint64_t now_ns)
+{
+	struct workload *workload, *next;
+
+	HASH_ITER (hh, ledger->by_name, workload, next)
+		workload_close(workload, now_ns, ledger->grace_ns);
+	ledger_rows_remove(&ledger->endpoints);
+	ledger_rows_remove(&ledger->pools);
+	HASH_ITER (hh, ledger->by_name, workload, next) {
+		if (workload->owner.removed)
+			workload_free(ledger, workload);
+	}
+}
+
+int ledger_end(struct ledger *ledger, uint64_t now_ns)
+{
+	if (ledger_rows_reserve(&ledger->endpoints) < 0 || ledger_rows_reserve(&ledger->pools) < 0)
+		return -ENOMEM;
+	ledger_rows_clamp(&ledger->endpoints);
+	ledger_rows_clamp(&ledger->pools);
+	ledger_remove_gone(ledger, now_ns);
+	HASH_SRT(hh, ledger->by_name, workload_compare);
+	ledger_show_workloads(ledger);
+	ledger_rows_show(&ledger->endpoints);
+	ledger_rows_show(&ledger->pools);
+	return 0;
+}
+
+const struct workload_row *ledger_workloads(const struct ledger *ledger, size_t *len)
+{
+	*len = ledger->shown_len;
+	return ledger->shown;
+}
+
+const struct endpoint_row *ledger_endpoints(const struct ledger *ledger, size_t *len)
+{
+	*len = ledger->endpoints.shown_len;
+	return (const struct endpoint_row *)ledger->endpoints.shown;
+}
+
+const struct pool_row *ledger_pools(const struct ledger *ledger, size_t *len)
+{
+	*len = ledger->pools.shown_len;
+	return (const struct pool_row *)ledger->pools.shown;
+}
+
+uint64_t ledger_workloads_full(const struct ledger *ledger)
+{
+	return ledger->workloads_full;
+}
+
+uint64_t ledger_rows_full(const struct ledger *ledger)
+{
+	return ledger->rows_full;
+}

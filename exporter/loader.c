@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/limits.h"
+#include "base/cleanup.h"
+#include "discovery.skel.h"
+#include "requests.skel.h"
+#include "threads.skel.h"
+
+#define PROBES_MAX 32
+#define VERIFIER_LOG_BYTES (256 * 1024)
+
+struct object {
+	void *skeleton;
+	struct bpf_object *bpf;
+	void (*destroy)(void *skeleton);
+};
+
+struct loader {
+	unsigned int cpus;
+	unsigned int shards;
+	struct feature features[FEATURES];
+	struct object objects[FEATURES];
+	struct probe_row probes[PROBES_MAX];
+	struct bpf_program *programs[PROBES_MAX];
+	struct bpf_link *links[PROBES_MAX];
+	size_t probes_len;
+	struct bpf_link *walks[WALKS];
+};
+
+/* One row per feature: its skeleton, opened with the knobs that all objects share. */
+#define OBJECT_OPEN(feature)                                                                       \
+	static void feature##_destroy(void *skeleton)                                              \
+	{                                                                                          \
+		feature##_bpf__destroy(skeleton);                                                  \
+	}                                                                                          \
+	static int feature##_open(struct object *object, const struct loader *loader,              \
+				  const struct bpf_object_open_opts *opts)                         \
+	{                                                                                          \
+		struct feature##_bpf *skeleton = feature##_bpf__open_opts(opts);                   \
+                                                                                                   \
+		if (!skeleton)                                                                     \
+			return -errno;                                                             \
+		skeleton->rodata->cpus = loader->cpus;                                             \
+		skeleton->rodata->shards = loader->shards;                                         \
+		object->skeleton = skeleton;                                                       \
+		object->bpf = skeleton->obj;                                                       \
+		object->destroy = feature##_destroy;                                               \
+		return 0;                                                                          \
+	}
+OBJECT_OPEN(discovery)
+OBJECT_OPEN(requests)
+OBJECT_OPEN(threads)
+
+static const struct {
+	const char *name;
+	int (*open)(struct object *object, const struct loader *loader,
+		    const struct bpf_object_open_opts *opts);
+	const char *needs;
+} feature_table[FEATURES] = {
+	[FEATURE_DISCOVERY] = { "discovery", discovery_open, "Linux 5.15 or later" },
+	[FEATURE_REQUESTS] = { "requests", requests_open,
+			       "Linux 6.3 or later (tracepoints sk_data_ready, sock_recv_length, "
+			       "sock_send_length)" },
+	[FEATURE_THREADS] = { "threads", threads_open, "Linux 5.15 or later" },
+};
+
+static const char *const walk_programs[WALKS] = {
+	[WALK_LISTENERS] = "discovery_listeners",
+	[WALK_CONNECTIONS] = "discovery_connections",
+	[WALK_TASKS] = "threads_walk",
+	[WALK_SOCKETS] = "requests_sweep",
+};
+
+/* --- why not ------------------------------------------------------------------------------- */
+
+/* The verifier's own last words: the end of its log, on one line. */
+static void log_tail(const char *log, char *out, size_t size)
+{
+	const char *end = log + strlen(log);
+	const char *start = end - log > 200 ? end - 200 : log;
+	size_t len = 0;
+
+	for (; start < end && len + 1 < size; start++)
+		out[len++] = *start == '\n' ? ' ' : *start;
+	out[len] = '\0';
+}
+
+static void feature_fail(struct loader *loader, enum feature_id id, const char *step, int error,
+			 const char *log)
+{
+	struct feature *feature = &loader->features[id];
+	char tail[256] = "";
+
+	if (error == -EPERM || error == -EACCES) {
+		if (geteuid() != 0) {
+			snprintf(feature->reason, sizeof(feature->reason),
+				 "%s: not permitted: start as root, or with CAP_BPF, CAP_PERFMON "
+				 "and CAP_SYS_PTRACE",
+				 step);
+			return;
+		}
+	}
+	if (access("/sys/kernel/btf/vmlinux", R_OK)) {
+		snprintf(feature->reason, sizeof(feature->reason),
+			 "%s: this kernel does not describe its types (/sys/kernel/btf/vmlinux): "
+			 "use one built with CONFIG_DEBUG_INFO_BTF",
+			 step);
+		return;
+	}
+	log_tail(log, tail, sizeof(tail));
+	snprintf(feature->reason, sizeof(feature->reason), "%s: %s; needs %s%s%s", step,
+		 strerror(-error), feature_table[id].needs, *tail ? "; kernel says: " : "", tail);
+}
+
+/* --- loading ------------------------------------------------------------------------------- */
+
+static int map_size(const struct loader *loader, struct bpf_map *map)
+{
+	const char *name = bpf_map__name(map);
+
+	if (!strcmp(name, "endpoints"))
+		return bpf_map__set_max_entries(map, ENDPOINTS_MAX * loader->shards);
+	if (!strcmp(name, "pool_waits"))
+		return bpf_map__set_max_entries(map, POOLS_MAX * loader->shards);
+	if (!strcmp(name, "pool_states"))
+		return bpf_map__set_max_entries(map, POOLS_MAX * (loader->cpus + 1));
+	return 0;
+}
+
+/* The first object makes the shared maps; the others borrow them by name. */
+static int object_share_maps(struct loader *loader, enum feature_id id)
+{
+	struct bpf_map *map;
+	int fd, r;
+
+	bpf_object__for_each_map(map, loader->objects[id].bpf) {
+		if (strchr(bpf_map__name(map), '.'))
+			continue; /* .rodata, .bss: the object's own */
+		fd = loader_map_fd(loader, bpf_map__name(map));
+		r = fd >= 0 ? bpf_map__reuse_fd(map, fd) : map_size(loader, map);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static bool program_is_walk(const char *name)
+{
+	for (int i = 0; i < WALKS; i++)
+		if (!strcmp(name, walk_programs[i]))
+			return true;
+	return false;
+}
+
+static int walk_attach(struct loader *loader, enum walk walk, struct bpf_program *program)
+{
+	union bpf_iter_link_info info = {};
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts);
+
+	if (walk == WALK_SOCKETS) {
+		info.map.map_fd = (__u32)loader_map_fd(loader, "sockets");
+		opts.link_info = &info;
+		opts.link_info_len = sizeof(info);
+	}
+	loader->walks[walk] = bpf_program__attach_iter(program, &opts);
+	return loader->walks[walk] ? 0 : -errno;
+}
+
+static int program_attach(struct loader *loader, size_t probe)
+{
+	struct bpf_program *program = loader->programs[probe];
+	const char *name = bpf_program__name(program);
+
+	for (int i = 0; i < WALKS; i++)
+		if (!strcmp(name, walk_programs[i]))
+			return walk_attach(loader, i, program);
+	loader->links[probe] = bpf_program__attach(program);
+	return loader->links[probe] ? 0 : -errno;
+}
+
+static void feature_list_probes(struct loader *loader, enum feature_id id)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, loader->objects[id].bpf) {
+		if (loader->probes_len == PROBES_MAX)
+			return;
+		loader->programs[loader->probes_len] = program;
+		loader->probes[loader->probes_len++] = (struct probe_row){
+			.feature = feature_table[id].name,
+			.probe = bpf_program__name(program),
+		};
+	}
+}
+
+static int feature_attach(struct loader *loader, enum feature_id id)
+{
+	for (size_t i = 0; i < loader->probes_len; i++) {
+		int r;
+
+		if (strcmp(loader->probes[i].feature, feature_table[id].name) != 0)
+			continue;
+		r = program_attach(loader, i);
+		if (r) {
+			char step[128];
+
+			snprintf(step, sizeof(step), "attaching %s", loader->probes[i].probe);
+			feature_fail(loader, id, step, r, "");
+			return r;
+		}
+		loader->probes[i].attached = 1;
+	}
+	return 0;
+}
+
+/* Half a feature would give half the numbers: what could be attached is detached again. */
+static void feature_detach(struct loader *loader, enum feature_id id)
+{
+	for (size_t i = 0; i < loader->probes_len; i++) {
+		if (strcmp(loader->probes[i].feature, feature_table[id].name) != 0)
+			continue;
+		bpf_link__destroy(TAKE_PTR(loader->links[i]));
+		loader->probes[i].attached = 0;
+		if (!program_is_walk(loader->probes[i].probe))
+			continue;
+		for (int walk = 0; walk < WALKS; walk++)
+			if (!strcmp(loader->probes[i].probe, walk_programs[walk]))
+				bpf_link__destroy(TAKE_PTR(loader->walks[walk]));
+	}
+}
+
+/* Pushes every slot but SLOT_OTHER, the lowest last: low slots are taken first. */
+static int slots_free_all(const struct loader *loader, const char *map, __u32 count)
+{
+	int fd = loader_map_fd(loader, map);
+
+	for (__u32 slot = count - 1; slot > SLOT_OTHER; slot--)
+		if (bpf_map_update_elem(fd, NULL, &slot, BPF_ANY))
+			return -errno;
+	return 0;
+}
+
+static int loader_fill_slots(const struct loader *loader)
+{
+	int r;
+
+	r = slots_free_all(loader, "free_trees", TREES_MAX);
+	if (!r)
+		r = slots_free_all(loader, "free_endpoints", ENDPOINTS_MAX);
+	if (!r)
+		r = slots_free_all(loader, "free_pools", POOLS_MAX);
+	return r;
+}
+
+static void feature_load(struct loader *loader, enum feature_id id, char *log)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = log,
+		    .kernel_log_size = VERIFIER_LOG_BYTES);
+	struct feature *feature = &loader->features[id];
+	struct object *object = &loader->objects[id];
+	int r;
+
+	log[0] = '\0';
+	r = feature_table[id].open(object, loader, &opts);
+	if (r) {
+		feature_fail(loader, id, "opening", r, "");
+		return;
+	}
+	feature_list_probes(loader, id);
+	r = object_share_maps(loader, id);
+	if (r) {
+		feature_fail(loader, id, "sharing maps", r, "");
+		return;
+	}
+	r = bpf_object__load(object->bpf);
+	if (r) {
+		feature_fail(loader, id, "loading", r, log);
+		return;
+	}
+	r = id == FEATURE_DISCOVERY ? loader_fill_slots(loader) : 0;
+	if (r) {
+		feature_fail(loader, id, "filling tables", r, "");
+		return;
+	}
+	if (feature_attach(loader, id)) {
+		feature_detach(loader, id);
+		return;
+	}
+	feature->on = true;
+}
+
+static void features_need_discovery(struct loader *loader)
+{
+	for (int id = 0; id < FEATURES; id++)
+		if (id != FEATURE_DISCOVERY)
+			snprintf(loader->features[id].reason, sizeof(loader->features[id].reason),
+				 "needs the feature discovery");
+}
+
+static unsigned int shards_for(unsigned int cpus)
+{
+	unsigned int shards = 1;
+
+	while (shards < cpus && shards < SHARDS_MAX)
+		shards *= 2;
+	return shards;
+}
+
+int loader_new(struct loader **out)
+{
+	_cleanup_(cleanup_free) char *log = malloc(VERIFIER_LOG_BYTES);
+	struct loader *loader = calloc(1, sizeof(*loader));
+	int cpus = libbpf_num_possible_cpus();
+
+	if (!loader || !log || cpus < 1) {
+		free(loader);
+		return cpus < 0 ? cpus : -ENOMEM;
+	}
+	libbpf_set_print(NULL); /* reasons are reported by feature */
+	loader->cpus = (unsigned int)cpus;
+	loader->shards = shards_for(loader->cpus);
+	for (int id = 0; id < FEATURES; id++)
+		loader->features[id].name = feature_table[id].name;
+	feature_load(loader, FEATURE_DISCOVERY, log);
+	if (!loader->features[FEATURE_DISCOVERY].on) {
+		features_need_discovery(loader);
+	} else {
+		feature_load(loader, FEATURE_REQUESTS, log);
+		feature_load(loader, FEATURE_THREADS, log);
+	}
+	*out = loader;
+	return 0;
+}
+
+void loader_free(struct loader *loader)
+{
+	if (!loader)
+		return;
+	for (int i = 0; i < WALKS; i++)
+		bpf_link__destroy(loader->walks[i]);
+	for (size_t i = 0; i < loader->probes_len; i++)
+		bpf_link__destroy(loader->links[i]);
+	for (int id = 0; id < FEATURES; id++)
+		if (loader->objects[id].skeleton)
+			loader->objects[id].destroy(loader->objects[id].skeleton);
+	free(loader);
+}
+
+/* --- questions ----------------------------------------------------------------------------- */
+
+const struct feature *loader_feature(const struct loader *loader, enum feature_id feature)
+{
+	return &loader->features[feature];
+}
+
+const struct probe_row *loader_probes(const struct loader *loader, size_t *len)
+{
+	*len = loader->probes_len;
+	return loader->probes;
+}
+
+int loader_map_fd(const struct loader *loader, const char *name)
+{
+	struct bpf_map *map;
+
+	for (int id = 0; id < FEATURES; id++) {
+		if (!loader->objects[id].bpf)
+			continue;
+		map = bpf_object__find_map_by_name(loader->objects[id].bpf, name);
+		if (map && bpf_map__fd(map) >= 0)
+			return bpf_map__fd(map);
+	}
+	return -ENOENT;
+}
+
+unsigned int loader_cpus(const struct loader *loader)
+{
+	return loader->cpus;
+}
+
+unsigned int loader_shards(const struct loader *loader)
+{
+	return loader->shards;
+}
+
+int loader_walk(struct loader *loader, enum walk walk)
+{
+	_cleanup_(cleanup_close) int fd = -1;
+	char unused[256];
+	ssize_t n;
+
+	if (!loader->walks[walk])
+		return -EOPNOTSUPP;
+	fd = bpf_iter_create(bpf_link__fd(loader->walks[walk]));
+	if (fd < 0)
+		return -errno;
+	do {
+		n = read(fd, unused, sizeof(unused));
+	} while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
+	return n < 0 ? -errno : 0;
+}
+
+size_t loader_programs(const struct loader *loader, struct program_row *rows, size_t cap)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < loader->probes_len && len < cap; i++) {
+		struct bpf_prog_info info = {};
+		__u32 info_len = sizeof(info);
+		int fd = bpf_program__fd(loader->programs[i]);
+
+		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &info_len))
+			continue;
+		rows[len++] = (struct program_row){
+			.program = loader->probes[i].probe,
+			.run_ns = info.run_time_ns,
+			.runs = info.run_cnt,
+		};
+	}
+	return len;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loads the BPF objects, one per feature, and attaches their hooks. A feature that this kernel or
+ * these privileges refuse is off, with its reason, and costs no other feature.
+ *
+ * Everything lives as long as the loader: nothing is pinned, so the kernel removes it all when the
+ * process ends, however it ends.
+ */
+#ifndef WORKLOAD_LOADER_H
+#define WORKLOAD_LOADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "snapshot.h"
+
+enum feature_id { FEATURE_DISCOVERY, FEATURE_REQUESTS, FEATURE_THREADS, FEATURES };
+
+struct feature {
+	const char *name;
+	bool on; /* loaded and all its hooks attached */
+	char reason[512]; /* why not, and what to do; empty if on */
+};
+
+/* Iterators: programs that user space runs. */
+enum walk { WALK_LISTENERS, WALK_CONNECTIONS, WALK_TASKS, WALK_SOCKETS, WALKS };
+
+struct loader;
+
+/*
+ * Loads and attaches what can be. Returns 0 with *@loader set even if no feature is on (ask
+ * loader_feature()); -errno only where memory or the system's description (CPUs) fails.
+ */
+int loader_new(struct loader **loader);
+void loader_free(struct loader *loader);
+
+const struct feature *loader_feature(const struct loader *loader, enum feature_id feature);
+
+/* Every program with its feature and whether it is attached; valid as long as the loader. */
+const struct probe_row *loader_probes(const struct loader *loader, size_t *len);
+
+/* Descriptor of a shared map, by its name in bpf/lib/maps.h; -ENOENT if there is none. */
+int loader_map_fd(const struct loader *loader, const char *name);
+
+/* Possible CPUs, and copies of the atomically written cells: what the maps are sized for. */
+unsigned int loader_cpus(const struct loader *loader);
+unsigned int loader_shards(const struct loader *loader);
+
+/* Runs an iterator to its end. 0; -EOPNOTSUPP if its feature is off; -errno. */
+int loader_walk(struct loader *loader, enum walk walk);
+
+/*
+ * Run time and runs of each program, into @rows of @cap; returns how many. Zero unless the kernel
+ * keeps BPF statistics.
+ */
+size_t loader_programs(const struct loader *loader, struct program_row *rows, size_t cap);
+
+#endif

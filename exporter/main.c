@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Wiring: flags, what is loaded, who is watched, and one loop that waits for scrapes, for new or
+ * ended services and for signals. One thread, no polling.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "collector.h"
+#include "config.h"
+#include "exposition/text.h"
+#include "http/landing.h"
+#include "http/listen.h"
+#include "http/server.h"
+#include "ledger.h"
+#include "loader.h"
+#include "read/doorbell.h"
+#include "read/kernel.h"
+#include "registry.h"
+#include "version.h"
+
+#define EXIT_USAGE 2
+#define PROC_ROOT "/proc"
+
+struct app {
+	struct config config;
+	struct log log;
+	struct build_row build;
+	struct loader *loader;
+	struct kernel kernel;
+	struct ledger *ledger;
+	struct registry registry;
+	struct collector collector;
+	struct doorbell_reader doorbell;
+	struct http_server *server;
+	int signals;
+	int epoll;
+};
+
+/* --- pages ---------------------------------------------------------------------------------- */
+
+static int page_metrics(void *arg, struct buffer *out)
+{
+	struct app *app = arg;
+	struct snapshot snapshot;
+
+	collector_collect(&app->collector, &snapshot);
+	return exposition_text_render(&snapshot, out);
+}
+
+static int page_landing(void *arg, struct buffer *out)
+{
+	struct app *app = arg;
+	struct snapshot snapshot;
+
+	collector_collect(&app->collector, &snapshot);
+	return landing_render(&snapshot, app->config.telemetry_path, out);
+}
+
+/* --- start ---------------------------------------------------------------------------------- */
+
+/* Says what is attached. 0 if anything can be measured. */
+static int say_features(const struct app *app)
+{
+	size_t probes_len, attached = 0;
+	const struct probe_row *probes = loader_probes(app->loader, &probes_len);
+	const struct feature *discovery = loader_feature(app->loader, FEATURE_DISCOVERY);
+	int useful = 0;
+
+	for (size_t i = 0; i < probes_len; i++)
+		attached += probes[i].attached;
+	for (int id = 0; id < FEATURES; id++) {
+		const struct feature *feature = loader_feature(app->loader, id);
+
+		if (!feature->on && (id == FEATURE_DISCOVERY || discovery->on))
+			log_warn(&app->log, "feature %s is off: %s", feature->name,
+				 feature->reason);
+		useful += feature->on && id != FEATURE_DISCOVERY;
+	}
+	if (!useful) {
+		log_error(&app->log, "nothing can be measured on this machine with these privileges");
+		return -EOPNOTSUPP;
+	}
+	log_info(&app->log, "attached %zu of %zu probes: requests %s, threads %s", attached,
+		 probes_len, loader_feature(app->loader, FEATURE_REQUESTS)->on ? "on" : "off",
+		 loader_feature(app->loader, FEATURE_THREADS)->on ? "on" : "off");
+	return 0;
+}
+
+static void say_workloads(struct app *app)
+{
+	struct snapshot snapshot;
+
+	collector_collect(&app->collector, &snapshot);
+	log_info(&app->log, "watching %zu services on %zu ports", snapshot.workloads_len,
+		 snapshot.endpoints_len);
+	for (size_t i = 0; i < snapshot.workloads_len; i++)
+		log_debug(&app->log, "watching %s: runtime %s, %llu processes",
+			  snapshot.workloads[i].workload, snapshot.workloads[i].runtime,
+			  (unsigned long long)snapshot.workloads[i].processes);
+}
+
+/* What runs already: its listeners, then their connections; threads follow in the registry. */
+static int adopt_running(struct app *app)
+{
+	int r = loader_walk(app->loader, WALK_LISTENERS);
+
+	if (!r)
+		r = loader_walk(app->loader, WALK_CONNECTIONS);
+	if (r) {
+		app->kernel.lost[DROP_WALK]++;
+		log_warn(&app->log, "services that run already are not found: %s", strerror(-r));
+	}
+	return r;
+}
+
+static int measure_start(struct app *app)
+{
+	int r = loader_new(&app->loader);
+
+	if (r) {
+		log_error(&app->log, "cannot load: %s", strerror(-r));
+		return r;
+	}
+	r = say_features(app);
+	if (r)
+		return r;
+	r = kernel_open(&app->kernel, app->loader);
+	if (!r)
+		r = doorbell_open(&app->doorbell, app->loader);
+	if (r) {
+		log_error(&app->log, "cannot read what the kernel measures: %s", strerror(-r));
+		return r;
+	}
+	app->ledger = ledger_new(app->config.grace_period_ns);
+	if (!app->ledger)
+		return -ENOMEM;
+	registry_init(&app->registry, &app->kernel, app->ledger, PROC_ROOT);
+	app->collector.kernel = &app->kernel;
+	app->collector.registry = &app->registry;
+	app->collector.ledger = app->ledger;
+	app->collector.build = &app->build;
+	app->collector.proc_root = PROC_ROOT;
+	adopt_running(app);
+	say_workloads(app);
+	return 0;
+}
+
+/* Before anything else is loaded: an address in use should not cost a second. */
+static int listen_start(struct app *app, int *fd)
+{
+	char error[256];
+
+	*fd = http_listen(app->config.listen.host, app->config.listen.port, error, sizeof(error));
+	if (*fd < 0) {
+		log_error(&app->log, "cannot listen: %s", error);
+		return *fd;
+	}
+	return 0;
+}
+
+static int server_start(struct app *app, int fd)
+{
+	const char *host = app->config.listen.host;
+	struct http_server_options options = {
+		.listen_fd = fd,
+		.telemetry_path = app->config.telemetry_path,
+		.metrics = page_metrics,
+		.landing = page_landing,
+		.arg = app,
+	};
+	uint16_t port = http_listen_port(fd);
+	int r = http_server_start(&options, &app->server);
+
+	if (r) {
+		log_error(&app->log, "cannot serve: %s", strerror(-r));
+		return r;
+	}
+	log_info(&app->log, strchr(host, ':') ? "listening on http://[%s]:%u/, metrics at %s" :
+						"listening on http://%s:%u/, metrics at %s",
+		 *host ? host : "localhost", port, app->config.telemetry_path);
+	return 0;
+}
+
+/* --- the loop ------------------------------------------------------------------------------- */
+
+static int wait_for(struct app *app, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(app->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int loop_prepare(struct app *app, const sigset_t *signals)
+{
+	int r;
+
+	app->epoll = epoll_create1(EPOLL_CLOEXEC);
+	app->signals = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (app->epoll < 0 || app->signals < 0)
+		return -errno;
+	r = wait_for(app, app->signals);
+	if (!r)
+		r = wait_for(app, doorbell_fd(&app->doorbell));
+	if (!r)
+		r = wait_for(app, http_server_fd(app->server));
+	return r;
+}
+
+static void on_doorbell(struct app *app)
+{
+	struct timespec now;
+
+	doorbell_drain(&app->doorbell);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	registry_refresh(&app->registry, (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec);
+}
+
+static int loop_run(struct app *app)
+{
+	struct epoll_event events[4];
+
+	for (;;) {
+		int n = epoll_wait(app->epoll, events, 4, http_server_timeout_ms(app->server));
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		for (int i = 0; i < n; i++) {
+			if (events[i].data.fd == app->signals)
+				return 0;
+			if (events[i].data.fd == doorbell_fd(&app->doorbell))
+				on_doorbell(app);
+		}
+		http_server_run(app->server);
+	}
+}
+
+static void app_stop(struct app *app)
+{
+	if (app->signals >= 0)
+		close(app->signals);
+	if (app->epoll >= 0)
+		close(app->epoll);
+	http_server_stop(app->server);
+	if (app->doorbell.ring)
+		doorbell_close(&app->doorbell);
+	ledger_free(app->ledger);
+	kernel_close(&app->kernel);
+	loader_free(app->loader);
+}
+
+static int app_run(struct app *app)
+{
+	sigset_t signals;
+	int listen_fd = -1;
+	int r;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+
+	log_info(&app->log, "workload_exporter, version %s (branch: %s, revision: %s)", VERSION, BRANCH,
+		 REVISION);
+	r = listen_start(app, &listen_fd);
+	if (!r)
+		r = measure_start(app);
+	if (r) {
+		cleanup_close(&listen_fd);
+		return r;
+	}
+	r = server_start(app, listen_fd);
+	if (!r)
+		r = loop_prepare(app, &signals);
+	if (!r)
+		r = loop_run(app);
+	if (r)
+		log_error(&app->log, "stopping: %s", strerror(-r));
+	else
+		log_info(&app->log, "stopped: nothing is left attached");
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	static struct app app = {
+		.build = { .version = VERSION, .revision = REVISION, .branch = BRANCH,
+			   .compiler = "gcc " __VERSION__ },
+		.signals = -1,
+		.epoll = -1,
+	};
+	int r = config_parse(&app.config, argc, argv, stdout, stderr);
+
+	if (r)
+		return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
+	app.log = (struct log){
+		.out = stderr,
+		.level = app.config.log_level,
+		.format = app.config.log_format,
+	};
+	r = app_run(&app);
+	app_stop(&app);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}

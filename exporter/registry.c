@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "registry.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "discovery/identity.h"
+#include "read/requests.h"
+#include "read/threads.h"
+#include "read/trees.h"
+
+void registry_init(struct registry *registry, struct kernel *kernel, struct ledger *ledger,
+		   const char *proc_root)
+{
+	memset(registry, 0, sizeof(*registry));
+	registry->kernel = kernel;
+	registry->ledger = ledger;
+	registry->proc_root = proc_root;
+}
+
+static void member_identify(struct registry *registry, uint32_t slot, const struct tree *tree)
+{
+	struct member *member = &registry->members[slot];
+	struct identity identity;
+	char comm[COMM_LEN + 1] = "";
+
+	memcpy(comm, tree->comm, COMM_LEN);
+	if (identity_read(registry->proc_root, (pid_t)tree->tgid, tree->start_ns, comm,
+			  &identity)) {
+		if (member->known)
+			return; /* it ended after it was identified */
+		registry->kernel->lost[DROP_IDENTITY]++;
+		identity_from_comm(comm, &identity);
+	}
+	*member = (struct member){
+		.known = true,
+		.tgid = tree->tgid,
+		.start_ns = tree->start_ns,
+		.handle = ledger_workload(registry->ledger, &identity),
+	};
+}
+
+static bool member_is(const struct member *member, const struct tree *tree)
+{
+	return member->known && member->tgid == tree->tgid && member->start_ns == tree->start_ns;
+}
+
+/* The order is: no new events (key), take what was counted, then give the slot back. */
+static int endpoints_fold(struct registry *registry, uint32_t slot, uint64_t now_ns)
+{
+	struct kernel *kernel = registry->kernel;
+	struct endpoint_row row;
+	uint32_t tree;
+	uint16_t port;
+
+	for (uint32_t i = 1; i < ENDPOINTS_MAX; i++) {
+		const struct endpoint_info *info = view_at(&kernel->endpoint_info, i);
+
+		if (!info || !info->used || info->tree != slot)
+			continue;
+		trees_forget_endpoint(kernel, slot, (uint16_t)info->port);
+		if (requests_read(kernel, i, now_ns, &tree, &port, &row) != 1)
+			return -EAGAIN;
+		ledger_fold_endpoint(registry->ledger, registry->members[slot].handle, port, &row);
+		requests_free(kernel, i);
+	}
+	return 0;
+}
+
+static int pools_fold(struct registry *registry, uint32_t slot, uint64_t now_ns)
+{
+	struct kernel *kernel = registry->kernel;
+	char name[COMM_LEN + 1];
+	struct pool_row row;
+	uint32_t tree;
+
+	for (uint32_t i = 1; i < POOLS_MAX; i++) {
+		const struct pool_info *info = view_at(&kernel->pool_info, i);
+
+		if (!info || !info->used || info->tree != slot)
+			continue;
+		if (threads_read(kernel, i, now_ns, &tree, name, &row) != 1)
+			return -EAGAIN;
+		trees_forget_pool(kernel, slot, info->name);
+		ledger_fold_pool(registry->ledger, registry->members[slot].handle, name, &row);
+		threads_free(kernel, i);
+	}
+	return 0;
+}
+
+static void tree_retire(struct registry *registry, uint32_t slot, uint64_t now_ns)
+{
+	if (endpoints_fold(registry, slot, now_ns) || pools_fold(registry, slot, now_ns))
+		return; /* the rest at the next refresh */
+	registry->members[slot].known = false;
+	trees_free(registry->kernel, slot);
+}
+
+/* Returns whether tasks must be walked for this tree. */
+static bool tree_refresh(struct registry *registry, uint32_t slot, uint64_t now_ns)
+{
+	struct member *member = &registry->members[slot];
+	struct tree tree;
+
+	if (trees_read(registry->kernel, slot, &tree) != 1) {
+		member->known = false;
+		return false;
+	}
+	if (!member_is(member, &tree)) {
+		member->known = false;
+		member_identify(registry, slot, &tree);
+	}
+	if (tree_ended(&tree)) {
+		tree_retire(registry, slot, now_ns);
+		return false;
+	}
+	/* What it counted before is shown under the new name from now on; seldom, and harmless. */
+	if (trees_take_flag(registry->kernel, slot, TREE_EXEC))
+		member_identify(registry, slot, &tree);
+	return trees_take_flag(registry->kernel, slot, TREE_WALK);
+}
+
+int registry_refresh(struct registry *registry, uint64_t now_ns)
+{
+	bool walk = false;
+	int r = 0;
+
+	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
+		walk |= tree_refresh(registry, slot, now_ns);
+	if (walk && loader_feature(registry->kernel->loader, FEATURE_THREADS)->on)
+		r = loader_walk(registry->kernel->loader, WALK_TASKS);
+	if (r)
+		registry->kernel->lost[DROP_WALK]++;
+	return r;
+}
+
+bool registry_find(const struct registry *registry, uint32_t tree, ledger_handle *handle)
+{
+	if (tree >= TREES_MAX || !registry->members[tree].known)
+		return false;
+	*handle = registry->members[tree].handle;
+	return true;
+}
+
+size_t registry_len(const struct registry *registry)
+{
+	size_t len = 0;
+
+	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
+		len += registry->members[slot].known;
+	return len;
+}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every BPF program through the verifier of the running kernel, one by one and as a whole."""
+
+import json
+import platform
+import re
+import subprocess
+
+import pytest
+
+from exporter import BUILD, ROOT, Exporter
+
+FEATURES = sorted(path.name.removesuffix(".bpf.c") for path in (ROOT / "bpf").glob("*.bpf.c"))
+ARCHITECTURES = ("x86", "arm64")
+NATIVE = {"x86_64": "x86", "aarch64": "arm64"}[platform.machine()]
+NAME_MAX = 15  # the kernel's BPF_OBJ_NAME_LEN, without the end
+
+
+def output(*command):
+    return subprocess.run(
+        [str(word) for word in command], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def object_path(architecture, feature):
+    return BUILD / "bpf" / architecture / f"{feature}.bpf.o"
+
+
+def programs(path):
+    """{name: section} of the programs in an object: its global functions in sections of hooks."""
+    symbols = re.findall(
+        r"^\w+ g +F (\S+)\s+\w+ (\w+)$", output("llvm-objdump", "--syms", path), re.MULTILINE
+    )
+    return {name: section for section, name in symbols if section != ".text"}
+
+
+@pytest.fixture
+def private_bpffs(tmp_path):
+    directory = tmp_path / "bpf"
+    directory.mkdir()
+    subprocess.run(["mount", "-t", "bpf", "none", directory], check=True)
+    yield directory
+    subprocess.run(["umount", directory], check=True)
+
+
+def test_there_is_an_object_for_every_feature():
+    assert FEATURES == ["discovery", "requests", "threads"]
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_object_is_bpf_with_type_information(architecture, feature):
+    header = output("llvm-readelf", "--file-header", object_path(architecture, feature))
+    assert re.search(r"Machine:\s+EM_BPF", header)
+    sections = output("llvm-readelf", "--sections", object_path(architecture, feature))
+    assert " .BTF " in sections and " .BTF.ext " in sections
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_architectures_have_the_same_programs(feature):
+    first, second = (programs(object_path(name, feature)) for name in ARCHITECTURES)
+    assert first and first == second
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_program_names_begin_with_their_feature(feature):
+    names = programs(object_path(NATIVE, feature))
+    assert [name for name in names if not name.startswith(f"{feature}_")] == []
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_verifier_accepts_every_program(private_bpffs, feature):
+    path = object_path(NATIVE, feature)
+    subprocess.run(
+        ["bpftool", "prog", "loadall", str(path), str(private_bpffs / feature)],
+        check=True,
+    )
+    pinned = {entry.name for entry in (private_bpffs / feature).iterdir()}
+    assert len(pinned) == len(programs(path))
+
+
+@pytest.fixture(scope="module")
+def exporter():
+    with Exporter() as running:
+        yield running
+
+
+def loaded_names():
+    return {program.get("name", "") for program in json.loads(output("bpftool", "-j", "prog"))}
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_exporter_loads_every_program(exporter, feature):
+    wanted = {name[:NAME_MAX] for name in programs(object_path(NATIVE, feature))}
+    assert wanted <= loaded_names()
+
+
+def test_every_hook_of_every_object_is_attached(exporter):
+    rows = exporter.scrape().rows("workload_exporter_probe_attached")
+    attached = {(labels["feature"], labels["probe"]): value for labels, value in rows}
+    assert set(attached.values()) == {1}
+    assert {feature for feature, _ in attached} == set(FEATURES)

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services and exporters that come and go: nothing is lost, doubled, counted down or left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from clients import REQUEST, exchange, receive
+from exposition import Endpoint, Pool
+from exporter import Exporter
+from services import JavaPool, Load, Service, free_port, wait_until
+
+IDLE = (0, 0, 0, 0)
+COUNTER_ENDINGS = ("_total", "_count", "_sum", "_bucket")
+FEATURES = ("requests_", "threads_", "discovery_")
+
+
+def test_a_prefork_server_is_one_workload(exporter, start):
+    server = start(Service, "forker", children=4, service_us=1000)
+    workload = exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=8, requests=2000)
+    assert load.finish()["errors"] == 0
+    end = exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
+    assert end.counts() == (2000, 2000, 2000)
+    assert end.scrape.one("workload_processes", workload=workload) == 5
+
+
+def test_a_prefork_child_that_is_replaced_leaves_its_counts(exporter, start):
+    server = start(Service, "forker", children=2)
+    workload = exporter.workload_of(server.port)
+    assert start(Load, server.port, requests=100).finish()["errors"] == 0
+    exporter.wait_for_endpoint(server.port, Endpoint.counts, (100, 100, 100))
+    os.kill(server.ask("stats")["child0"], signal.SIGKILL)
+    exporter.wait_for_equal(lambda s: s.one("workload_processes", workload=workload), 2)
+    assert start(Load, server.port, requests=100).finish()["errors"] == 0
+    exporter.wait_for_endpoint(server.port, Endpoint.counts, (200, 200, 200))
+
+
+def counters(scrape, workload):
+    """The series of a workload that may never decrease."""
+    return {
+        key: value
+        for key, value in scrape.belonging_to(workload).items()
+        if key[0].endswith(COUNTER_ENDINGS)
+    }
+
+
+def check_never_decrease(before, after):
+    fell = {k: (v, after.get(k)) for k, v in before.items() if not after.get(k, -1) >= v}
+    assert not fell
+
+
+def lasting_series(scrape, workload):
+    """All but the buckets, which some histograms show only once they are needed."""
+    return {key for key in scrape.belonging_to(workload) if not key[0].endswith("_bucket")}
+
+
+def test_ten_restarts_under_load_keep_the_counters(exporter, start):
+    port = free_port()
+    server = start(Service, "pool_server", port=port, workers=4)
+    workload = exporter.workload_of(port)
+    load = start(Load, port, clients=4)
+    exporter.wait_until(lambda s: Endpoint(s, port).counts()[0] >= 100)
+    first = last = exporter.scrape()
+    for _ in range(10):
+        server.stop()
+        server = start(Service, "pool_server", name=server.name, port=port, workers=4)
+        reached = Endpoint(last, port).counts()[0]
+        now = exporter.wait_until(lambda s, n=reached: Endpoint(s, port).counts()[0] > n and s)
+        check_never_decrease(counters(last, workload), counters(now, workload))
+        last = now
+    answered = load.interrupt()["requests"]
+    end = exporter.wait_for_endpoint(port, Endpoint.gauges, IDLE)
+    check_never_decrease(counters(last, workload), counters(end.scrape, workload))
+    assert lasting_series(end.scrape, workload) == lasting_series(first, workload)
+    assert end.scrape.one("workload_processes", workload=workload) == 1
+    assert Pool(end.scrape, workload, "worker-#").threads() == 4
+    # Each kill may cut off up to four requests that the server answered and nobody read.
+    assert answered <= end.counts()[0] <= answered + 40
+
+
+def test_a_service_that_ended_keeps_its_counters_and_has_no_threads(exporter, start):
+    server = start(Service, "pool_server", workers=4)
+    workload = exporter.workload_of(server.port)
+    assert start(Load, server.port, requests=50).finish()["errors"] == 0
+    before = exporter.wait_for_endpoint(server.port, Endpoint.counts, (50, 50, 50))
+    server.stop()
+    ended = exporter.wait_for_equal(lambda s: s.sum("workload_processes", workload=workload), 0)
+    check_never_decrease(counters(before.scrape, workload), counters(ended, workload))
+    assert ended.sum("workload_threads", workload=workload) == 0
+    started = ended.sum("workload_threads_started_total", workload=workload)
+    assert ended.sum("workload_threads_exited_total", workload=workload) == started
+
+
+def test_a_workload_without_processes_vanishes_after_the_grace_period(start, exporters):
+    exporter = exporters("--workloads.grace-period=1s")
+    server = start(Service, "pool_server")
+    workload = exporter.workload_of(server.port)
+    server.stop()
+    exporter.wait_for_equal(lambda s: s.belonging_to(workload), {})
+
+
+def test_five_thousand_connections_leave_nothing_behind(exporter, start):
+    server = start(Service, "epoll_server")
+    exporter.workload_of(server.port)
+    before = map_entries(exporter.scrape())
+    load = start(Load, server.port, clients=10, requests=5000)
+    assert load.finish()["errors"] == 0
+    end = exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
+    assert end.counts() == (5000, 5000, 5000)
+    assert end.get("workload_connections_accepted_total") == 5000
+    assert end.abandoned() == (0, 0)
+    exporter.wait_until(
+        lambda s: all(count <= before[name] for name, count in map_entries(s).items())
+    )
+
+
+def map_entries(scrape):
+    rows = scrape.rows("workload_exporter_map_entries")
+    return {labels["map"]: value for labels, value in rows}
+
+
+def test_a_reused_descriptor_is_a_new_connection(exporter, start, connect):
+    """Every connection has the descriptor of the one before, which was abandoned in service."""
+    server = start(Service, "talker", script="read:100,read:100,write:100,eof")
+    exporter.workload_of(server.port)
+    for _ in range(20):
+        cut_off = connect(server.port)
+        cut_off.sendall(REQUEST)
+        cut_off.close()
+        client = connect(server.port)
+        client.sendall(REQUEST + REQUEST)
+        receive(client)
+        client.close()
+    end = exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
+    assert end.counts() == (20, 20, 20)
+    assert end.abandoned() == (0, 20)
+
+
+def test_a_service_that_listened_before_the_exporter_is_measured(start, exporters):
+    server = start(Service, "pool_server", workers=4, service_us=10000)
+    exporter = exporters()
+    workload = exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=4, requests=100)
+    assert load.finish()["errors"] == 0
+    end = exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
+    assert end.counts() == (100, 100, 100)
+    own = server.ask("stats")["service_ns"]
+    assert end.seconds("service") * 1e9 == pytest.approx(own, rel=0.02)
+    assert Pool(end.scrape, workload, "worker-#").threads("idle") == 4
+
+
+def test_threads_that_slept_before_the_exporter_came_are_classified(start, exporters):
+    server = start(Service, "locker", mode="condvar", threads=3)
+    server.ask("start")
+    java = start(JavaPool, 4)
+    exporter = exporters()
+    pools = {
+        (exporter.workload_of(server.port), "locker-#"): 3,
+        (exporter.workload_of(java.port), "pool-#-thread-#"): 4,
+    }
+    exporter.wait_for_equal(
+        lambda s: {pool: Pool(s, *pool).threads("idle") for pool in pools}, pools
+    )
+
+
+def test_connections_older_than_the_exporter_are_adopted(start, connect, exporters):
+    server = start(Service, "epoll_server")
+    clients = [connect(server.port) for _ in range(3)]
+    for client in clients:
+        exchange(client)
+    exporter = exporters()
+    exporter.workload_of(server.port)
+    exporter.wait_for_endpoint(server.port, Endpoint.gauges, (0, 0, 0, 3))
+    for _ in range(5):
+        for client in clients:
+            exchange(client)
+    # The first request of an adopted connection may be unpaired: its past is not known.
+    end = exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 12 and s)
+    assert 12 <= Endpoint(end, server.port).counts()[0] <= 15
+    for client in clients:
+        client.close()
+    exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
+
+
+def loaded_programs():
+    text = subprocess.run(
+        ["bpftool", "--json", "prog", "list"], check=True, capture_output=True, text=True
+    ).stdout
+    programs = json.loads(text)
+    return {p["id"] for p in programs if p.get("name", "").startswith(FEATURES)}
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_the_exporter_ends_cleanly_and_leaves_no_program(ending):
+    before = loaded_programs()
+    exporter = Exporter()
+    assert loaded_programs() > before
+    assert exporter.stop(ending) == 0
+    wait_until(lambda: loaded_programs() == before, 5, "programs of the exporter are left")
+
+
+def test_the_exporter_ends_while_it_is_scraped(start):
+    exporter = Exporter()
+    server = start(Service, "pool_server", workers=4)
+    start(Load, server.port, clients=4)
+    for _ in range(5):
+        exporter.scrape()
+    assert exporter.stop() == 0
+
+
+def test_two_exporters_see_the_same(exporter, exporters, start):
+    server = start(Service, "pool_server", workers=4)
+    other = exporters()
+    for watching in (exporter, other):
+        watching.workload_of(server.port)
+    assert start(Load, server.port, requests=100).finish()["errors"] == 0
+    for watching in (exporter, other):
+        watching.wait_for_endpoint(server.port, Endpoint.counts, (100, 100, 100))
+
+
+def test_at_start_it_says_in_a_few_lines_what_it_attached_and_found(exporters, start):
+    server = start(Service, "pool_server", workers=4)
+    exporter = exporters()
+    time.sleep(0.2)
+    assert 2 <= len(exporter.log) <= 30
+    assert server.name in "\n".join(exporter.log)

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "config.h"
+
+#define SECOND_NS 1000000000ULL
+
+struct outcome {
+	struct config config;
+	int result;
+	char out[8192];
+	char err[1024];
+};
+
+/* Parses the NULL-terminated @flags. */
+static struct outcome parse(const char *const *flags)
+{
+	struct outcome outcome = { 0 };
+	char *argv[16] = { (char[]){ "workload_exporter" } };
+	FILE *out = fmemopen(outcome.out, sizeof(outcome.out), "w");
+	FILE *err = fmemopen(outcome.err, sizeof(outcome.err), "w");
+	int argc = 1;
+
+	while (*flags)
+		argv[argc++] = (char *)(uintptr_t)*flags++; /* getopt_long only reads */
+	outcome.config.telemetry_path = "untouched";
+	outcome.result = config_parse(&outcome.config, argc, argv, out, err);
+	fclose(out);
+	fclose(err);
+	return outcome;
+}
+
+#define PARSE(...) parse((const char *[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
+
+/* One line that holds each of the two words, nothing on the output, and no configuration. */
+static void expect_refused(struct outcome outcome, const char *flag, const char *word)
+{
+	cr_expect_eq(outcome.result, -EINVAL);
+	cr_expect_str_empty(outcome.out);
+	cr_expect_eq(strchr(outcome.err, '\n'), outcome.err + strlen(outcome.err) - 1,
+		     "not one line: %s", outcome.err);
+	cr_expect_not_null(strstr(outcome.err, flag), "%s: %s", flag, outcome.err);
+	cr_expect_not_null(strstr(outcome.err, word), "%s: %s", word, outcome.err);
+	cr_expect_str_eq(outcome.config.telemetry_path, "untouched");
+}
+
+Test(config, has_defaults)
+{
+	struct outcome outcome = PARSE();
+
+	cr_assert_eq(outcome.result, 0);
+	cr_expect_str_eq(outcome.config.listen.host, "127.0.0.1");
+	cr_expect_str_eq(outcome.config.listen.port, "10070");
+	cr_expect_str_eq(outcome.config.telemetry_path, "/metrics");
+	cr_expect_eq(outcome.config.log_level, LOG_LEVEL_INFO);
+	cr_expect_eq(outcome.config.log_format, LOG_FORMAT_LOGFMT);
+	cr_expect_eq(outcome.config.grace_period_ns, 300 * SECOND_NS);
+	cr_expect_str_empty(outcome.err);
+}
+
+Test(config, takes_values_with_and_without_an_equals_sign)
+{
+	struct outcome outcome = PARSE("--web.listen-address=[::1]:0", "--web.telemetry-path",
+				       "/a/b", "--log.level=debug", "--log.format", "json",
+				       "--workloads.grace-period=30s");
+
+	cr_assert_eq(outcome.result, 0, "%s", outcome.err);
+	cr_expect_str_eq(outcome.config.listen.host, "::1");
+	cr_expect_str_eq(outcome.config.listen.port, "0");
+	cr_expect_str_eq(outcome.config.telemetry_path, "/a/b");
+	cr_expect_eq(outcome.config.log_level, LOG_LEVEL_DEBUG);
+	cr_expect_eq(outcome.config.log_format, LOG_FORMAT_JSON);
+	cr_expect_eq(outcome.config.grace_period_ns, 30 * SECOND_NS);
+}
+
+Test(config, shows_the_version)
+{
+	struct outcome outcome = PARSE("--version");
+
+	cr_expect_eq(outcome.result, 1);
+	cr_expect_eq(strncmp(outcome.out, "workload_exporter, version ", 27), 0);
+	cr_expect_not_null(strstr(outcome.out, " (branch: "));
+	cr_expect_not_null(strstr(outcome.out, ", revision: "));
+	cr_expect_str_empty(outcome.err);
+}
+
+Test(config, help_names_every_flag)
+{
+	static const char *const flags[] = { "--web.listen-address",
+					     "--web.telemetry-path",
+					     "--log.level",
+					     "--log.format",
+					     "--version",
+					     "--workloads.grace-period",
+					     "--help" };
+	struct outcome outcome = PARSE("--help");
+
+	cr_expect_eq(outcome.result, 1);
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+		cr_expect_not_null(strstr(outcome.out, flags[i]), "%s", flags[i]);
+	cr_expect_str_empty(outcome.err);
+}
+
+Test(config, refuses_unknown_flags)
+{
+	expect_refused(PARSE("--nonsense"), "--nonsense", "unknown");
+	expect_refused(PARSE("--nonsense=x"), "--nonsense", "unknown");
+	expect_refused(PARSE("-x"), "-x", "unknown");
+	expect_refused(PARSE("--help=me"), "--help", "no value");
+}
+
+Test(config, refuses_abbreviations)
+{
+	expect_refused(PARSE("--vers"), "--vers", "unknown");
+	expect_refused(PARSE("--web.telemetry=/x"), "--web.telemetry", "unknown");
+	expect_refused(PARSE("--web.telemetry", "/x"), "--web.telemetry", "unknown");
+	expect_refused(PARSE("--log=debug"), "--log", "unknown");
+}
+
+Test(config, refuses_missing_values_and_extra_arguments)
+{
+	expect_refused(PARSE("--log.level"), "--log.level", "needs a value");
+	expect_refused(PARSE("--log.level="), "--log.level", "error, warn, info or debug");
+	expect_refused(PARSE("extra"), "extra", "unexpected");
+	expect_refused(PARSE("--log.level=info", "--", "extra"), "extra", "unexpected");
+	expect_refused(PARSE("--log.level=info", "extra", "--help"), "extra", "unexpected");
+	expect_refused(PARSE("-"), "-", "unexpected");
+}
+
+Test(config, refuses_wrong_values_by_name)
+{
+	expect_refused(PARSE("--log.level=loud"), "--log.level", "\"loud\"");
+	expect_refused(PARSE("--log.format", "xml"), "--log.format", "logfmt or json");
+	expect_refused(PARSE("--web.listen-address=10070"), "--web.listen-address", "HOST:PORT");
+	expect_refused(PARSE("--workloads.grace-period=5"), "--workloads.grace-period", "duration");
+}
+
+Test(config, refuses_a_flag_given_twice)
+{
+	expect_refused(PARSE("--log.level=info", "--log.level=debug"), "--log.level", "twice");
+}
+
+Test(config, refuses_telemetry_paths_that_cannot_be_served)
+{
+	static const char *const paths[] = { "/",    "/-/healthy", "metrics", "",
+					     "/a b", "/a?b",       "/%41",    "/a\"b" };
+	char flag[64];
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		snprintf(flag, sizeof(flag), "--web.telemetry-path=%s", paths[i]);
+		expect_refused(PARSE(flag), "--web.telemetry-path", paths[i]);
+	}
+}
+
+Test(config, splits_addresses)
+{
+	static const struct {
+		const char *text, *host, *port;
+	} good[] = {
+		{ ":9100", "", "9100" },
+		{ "localhost:0", "localhost", "0" },
+		{ "[fe80::1%eth0]:65535", "fe80::1%eth0", "65535" },
+	};
+	static const char *const bad[] = {
+		"",
+		"localhost",
+		"localhost:",
+		"localhost:65536",
+		"localhost:-1",
+		"a:+1",
+		"a: 1",
+		"::1",
+		"::1:80",
+		"[::1]",
+		"[::1]80",
+		"[]:80",
+		"[:80",
+		"a]:80",
+		"[a]:1",
+		"a:99999999999999999999",
+	};
+	struct config_address address;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		cr_assert_eq(config_address_parse(good[i].text, &address), 0, "%s", good[i].text);
+		cr_expect_str_eq(address.host, good[i].host);
+		cr_expect_str_eq(address.port, good[i].port);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		cr_expect_eq(config_address_parse(bad[i], &address), -EINVAL, "%s", bad[i]);
+}
+
+Test(config, refuses_a_host_name_without_end)
+{
+	char text[600];
+	struct config_address address;
+
+	memset(text, 'a', sizeof(text));
+	memcpy(text + 500, ":80", 4);
+	cr_expect_eq(config_address_parse(text, &address), -EINVAL);
+}
+
+Test(config, reads_durations)
+{
+	static const struct {
+		const char *text;
+		uint64_t ms;
+	} good[] = {
+		{ "0", 0 },
+		{ "0s", 0 },
+		{ "250ms", 250 },
+		{ "30s", 30000 },
+		{ "1h30m", 5400000 },
+		{ "1d2h3m4s5ms", 93784005 },
+		{ "365d", 365 * 86400000ULL },
+	};
+	static const char *const bad[] = { "",
+					   "5",
+					   "m",
+					   "-5m",
+					   "5 m",
+					   "5m5m",
+					   "5s1m",
+					   "1.5h",
+					   "366d",
+					   "365d1ms",
+					   "5mm",
+					   "00",
+					   "9999999999999999999999s" };
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		cr_assert_eq(config_duration_parse(good[i].text, &ns), 0, "%s", good[i].text);
+		cr_expect_eq(ns, good[i].ms * 1000000, "%s", good[i].text);
+	}
+	ns = 7;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		cr_expect_eq(config_duration_parse(bad[i], &ns), -EINVAL, "%s", bad[i]);
+	cr_expect_eq(ns, 7);
+}

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The real server over loopback, driven by the test's own loop as main.c drives it. */
+#include <criterion/criterion.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "http/landing.h"
+#include "http/listen.h"
+#include "http/server.h"
+
+#define PATIENCE_MS 8000
+
+struct site {
+	struct http_server *server;
+	uint16_t port;
+	size_t page_bytes; /* of /metrics */
+	int page_error;
+};
+
+static int site_metrics(void *arg, struct buffer *out)
+{
+	struct site *site = arg;
+
+	for (size_t i = 0; i < site->page_bytes; i++)
+		buffer_char(out, 'm');
+	return site->page_error;
+}
+
+static int site_landing(void *arg, struct buffer *out)
+{
+	(void)arg;
+	buffer_text(out, "<p>landing</p>");
+	return 0;
+}
+
+static void site_start_with(struct site *site, unsigned idle_s, unsigned deadline_ms)
+{
+	char error[256] = "";
+	struct http_server_options options = {
+		.listen_fd = http_listen("127.0.0.1", "0", error, sizeof(error)),
+		.telemetry_path = "/metrics",
+		.metrics = site_metrics,
+		.landing = site_landing,
+		.arg = site,
+		.idle_s = idle_s,
+		.deadline_ms = deadline_ms,
+	};
+
+	cr_assert_geq(options.listen_fd, 0, "%s", error);
+	site->page_bytes = 1000;
+	site->port = http_listen_port(options.listen_fd);
+	cr_assert_neq(site->port, 0);
+	cr_assert_eq(http_server_start(&options, &site->server), 0);
+}
+
+static void site_start(struct site *site)
+{
+	site_start_with(site, 0, 0);
+}
+
+static void site_stop(struct site *site)
+{
+	http_server_stop(site->server);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int connect_to(const struct site *site)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_port = htons(site->port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+/* Lets the server run until @fd (or nothing, if -1) has one of @events or @until_ms has come. */
+static short serve(struct site *site, int fd, short events, int64_t until_ms)
+{
+	struct pollfd fds[2] = { { .fd = http_server_fd(site->server), .events = POLLIN },
+				 { .fd = fd, .events = events } };
+	int64_t left_ms;
+	int timeout_ms;
+
+	while ((left_ms = until_ms - now_ms()) > 0) {
+		timeout_ms = http_server_timeout_ms(site->server);
+		if (timeout_ms < 0 || timeout_ms > left_ms)
+			timeout_ms = (int)left_ms;
+		cr_assert_geq(poll(fds, 2, timeout_ms), 0);
+		http_server_run(site->server);
+		if (fds[1].revents)
+			return fds[1].revents;
+	}
+	return 0;
+}
+
+/* Sends @len bytes, as far as the server takes them. */
+static void send_bytes(struct site *site, int fd, const char *bytes, size_t len)
+{
+	ssize_t sent;
+
+	while (len && serve(site, fd, POLLOUT, now_ms() + PATIENCE_MS)) {
+		sent = send(fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (sent < 0 && errno != EAGAIN)
+			return;
+		bytes += sent > 0 ? sent : 0;
+		len -= sent > 0 ? (size_t)sent : 0;
+	}
+}
+
+static void send_text(struct site *site, int fd, const char *text)
+{
+	send_bytes(site, fd, text, strlen(text));
+}
+
+/* Reads until the server closes (true) or goes on waiting (false); @out is NUL-terminated. */
+static bool read_to_end(struct site *site, int fd, char *out, size_t size)
+{
+	size_t len = 0;
+	ssize_t received = 1;
+
+	while (serve(site, fd, POLLIN, now_ms() + PATIENCE_MS)) {
+		received = recv(fd, out + len, size - 1 - len, MSG_DONTWAIT);
+		if (received <= 0)
+			break;
+		len += (size_t)received;
+	}
+	out[len] = '\0';
+	return received == 0 || (received < 0 && errno == ECONNRESET);
+}
+
+/* One request on a connection of its own. */
+static void exchange(struct site *site, const char *request, char *response, size_t size)
+{
+	_cleanup_(cleanup_close) int fd = connect_to(site);
+
+	send_text(site, fd, request);
+	cr_assert(read_to_end(site, fd, response, size), "not closed: %s", request);
+}
+
+#define CLOSE " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+static void expect_status(const char *response, const char *status)
+{
+	char line[32];
+
+	snprintf(line, sizeof(line), "HTTP/1.1 %s ", status);
+	cr_expect_eq(strncmp(response, line, strlen(line)), 0, "wanted %s: %.200s", status,
+		     response);
+}
+
+static void expect_header(const char *response, const char *header)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), "\r\n%s\r\n", header);
+	cr_expect_not_null(strstr(response, line), "no %s: %.500s", header, response);
+}
+
+static void expect_body(const char *response, const char *body)
+{
+	const char *end = strstr(response, "\r\n\r\n");
+
+	cr_assert_not_null(end);
+	cr_expect_str_eq(end + 4, body);
+}
+
+static void expect_scrape(struct site *site)
+{
+	char response[4096];
+
+	exchange(site, "GET /metrics" CLOSE, response, sizeof(response));
+	expect_status(response, "200");
+	expect_header(response, "Content-Length: 1000");
+}
+
+Test(http, serves_metrics)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	char response[4096];
+
+	site_start(&site);
+	exchange(&site, "GET /metrics?a=b" CLOSE, response, sizeof(response));
+	expect_status(response, "200");
+	expect_header(response, "Content-Type: text/plain; version=0.0.4; charset=utf-8");
+	expect_header(response, "X-Content-Type-Options: nosniff");
+	expect_header(response, "Content-Length: 1000");
+	cr_expect_eq(strspn(strstr(response, "\r\n\r\n") + 4, "m"), 1000);
+}
+
+Test(http, serves_the_landing_page_and_health)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	char response[4096];
+
+	site_start(&site);
+	exchange(&site, "GET /" CLOSE, response, sizeof(response));
+	expect_status(response, "200");
+	expect_header(response, "Content-Type: text/html; charset=utf-8");
+	expect_header(response, "X-Content-Type-Options: nosniff");
+	expect_body(response, "<p>landing</p>");
+	exchange(&site, "GET /-/healthy" CLOSE, response, sizeof(response));
+	expect_status(response, "200");
+	expect_body(response, "Healthy\n");
+}
+
+Test(http, head_is_get_without_the_body)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	char response[4096];
+
+	site_start(&site);
+	exchange(&site, "HEAD /metrics" CLOSE, response, sizeof(response));
+	expect_status(response, "200");
+	expect_header(response, "Content-Length: 1000");
+	expect_body(response, "");
+	exchange(&site, "HEAD /" CLOSE, response, sizeof(response));
+	expect_header(response, "Content-Length: 14");
+	expect_body(response, "");
+}
+
+Test(http, other_methods_are_not_allowed)
+{
+	static const char *const methods[] = { "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "X" };
+	_cleanup_(site_stop) struct site site = { 0 };
+	char request[128], response[4096];
+
+	site_start(&site);
+	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++) {
+		snprintf(request, sizeof(request), "%s /metrics" CLOSE, methods[i]);
+		exchange(&site, request, response, sizeof(response));
+		expect_status(response, "405");
+		expect_header(response, "Allow: GET, HEAD");
+	}
+}
+
+Test(http, other_paths_are_not_found)
+{
+	static const char *const paths[] = { "/metrics/", "/metric", "//", "/-/ready", "/../" };
+	_cleanup_(site_stop) struct site site = { 0 };
+	char request[128], response[4096];
+
+	site_start(&site);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		snprintf(request, sizeof(request), "GET %s" CLOSE, paths[i]);
+		exchange(&site, request, response, sizeof(response));
+		expect_status(response, "404");
+	}
+}
+
+Test(http, a_page_that_fails_is_unavailable)
+{
+	_cleanup_(site_stop) struct site site = { .page_error = -EIO };
+	char response[4096];
+
+	site_start(&site);
+	exchange(&site, "GET /metrics" CLOSE, response, sizeof(response));
+	expect_status(response, "503");
+	expect_body(response, "The page could not be made; see the log.\n");
+	site.page_error = 0;
+	expect_scrape(&site);
+}
+
+Test(http, bodies_are_refused)
+{
+	static const char *const requests[] = {
+		"GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\nxxx",
+		"GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+		"chunked\r\n\r\n3\r\nxxx\r\n",
+	};
+	_cleanup_(site_stop) struct site site = { 0 };
+	char response[4096];
+
+	site_start(&site);
+	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
+		exchange(&site, requests[i], response, sizeof(response));
+		expect_status(response, "413");
+	}
+	exchange(&site, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\nxxx",
+		 response, sizeof(response));
+	expect_status(response, "405");
+}
+
+Test(http, one_connection_serves_many_requests)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	_cleanup_(cleanup_close) int fd = -1;
+	char response[65536];
+	int answers = 0;
+
+	site_start(&site);
+	fd = connect_to(&site);
+	for (int i = 0; i < 9; i++)
+		send_text(&site, fd, "GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n");
+	send_text(&site, fd, "GET /-/healthy" CLOSE);
+	cr_assert(read_to_end(&site, fd, response, sizeof(response)));
+	for (const char *at = response; (at = strstr(at, "Healthy\n")); at++)
+		answers++;
+	cr_expect_eq(answers, 10);
+}
+
+Test(http, garbage_is_a_bad_request)
+{
+	static const char *const garbage[] = { "\x16\x03\x01\x02\x01\x01\xfc\x03\r\n\r\n",
+					       "nonsense\r\n\r\n", "GET\r\n\r\n", "\r\n \r\n\r\n",
+					       "GET /metrics HTTP/9.9\r\n\r\n" };
+	_cleanup_(site_stop) struct site site = { 0 };
+	_cleanup_(cleanup_close) int fd = -1;
+
+	site_start_with(&site, 1, 1000);
+	for (size_t i = 0; i < sizeof(garbage) / sizeof(*garbage); i++) {
+		char response[4096];
+
+		exchange(&site, garbage[i], response, sizeof(response));
+		cr_expect(!*response || strncmp(response, "HTTP/1.1 4", 10) == 0 ||
+				  strncmp(response, "HTTP/1.1 5", 10) == 0 ||
+				  strncmp(response, "HTTP/1.0 4", 10) == 0,
+			  "%zu: %.100s", i, response);
+		expect_scrape(&site);
+	}
+}
+
+Test(http, huge_headers_are_refused)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	_cleanup_(cleanup_close) int fd = -1;
+	_cleanup_(cleanup_free) char *header = malloc(1 << 20);
+	char response[4096];
+
+	cr_assert_not_null(header);
+	memset(header, 'h', 1 << 20);
+	site_start(&site);
+	fd = connect_to(&site);
+	send_text(&site, fd, "GET /metrics HTTP/1.1\r\nHost: x\r\nX: ");
+	send_bytes(&site, fd, header, 1 << 20);
+	cr_expect(read_to_end(&site, fd, response, sizeof(response)));
+	/* The refusal may be lost to the reset that unread bytes cause. */
+	if (*response)
+		expect_status(response, "431");
+	expect_scrape(&site);
+}
+
+Test(http, clients_that_say_nothing_give_way)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	int fds[200];
+
+	site_start(&site);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
+		fds[i] = connect_to(&site);
+		serve(&site, fds[i], 0, now_ms() + 1);
+	}
+	expect_scrape(&site);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+		close(fds[i]);
+	expect_scrape(&site);
+}
+
+Test(http, a_scraper_keeps_its_place_among_them)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	_cleanup_(cleanup_close) int scraper = -1;
+	int fds[150];
+	char response[65536];
+	int answers = 0;
+
+	site_start(&site);
+	scraper = connect_to(&site);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
+		fds[i] = connect_to(&site);
+		serve(&site, -1, 0, now_ms() + 1);
+		if (i % 30 == 0) {
+			send_text(&site, scraper, "GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n");
+			serve(&site, scraper, POLLIN, now_ms() + PATIENCE_MS);
+		}
+	}
+	send_text(&site, scraper, "GET /-/healthy" CLOSE);
+	cr_assert(read_to_end(&site, scraper, response, sizeof(response)));
+	for (const char *at = response; (at = strstr(at, "Healthy\n")); at++)
+		answers++;
+	cr_expect_eq(answers, 6);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+		close(fds[i]);
+}
+
+Test(http, an_idle_client_is_closed)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	_cleanup_(cleanup_close) int fd = -1;
+	char response[64];
+
+	site_start_with(&site, 1, 0);
+	cr_expect_eq(http_server_timeout_ms(site.server), -1, "at rest there is nothing to do");
+	fd = connect_to(&site);
+	cr_expect(read_to_end(&site, fd, response, sizeof(response)));
+	cr_expect_str_empty(response);
+	serve(&site, -1, 0, now_ms() + 50);
+	cr_expect_eq(http_server_timeout_ms(site.server), -1);
+}
+
+Test(http, a_request_that_never_ends_is_closed)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	_cleanup_(cleanup_close) int fd = -1;
+	int64_t begin_ms;
+	bool closed = false;
+
+	site_start_with(&site, 1, 700);
+	fd = connect_to(&site);
+	send_text(&site, fd, "GET /metrics HTTP/1.1\r\n");
+	begin_ms = now_ms();
+	while (!closed && now_ms() < begin_ms + PATIENCE_MS) {
+		send(fd, "X", 1, MSG_NOSIGNAL);
+		closed = serve(&site, fd, POLLIN, now_ms() + 50) != 0;
+	}
+	cr_expect(closed);
+	cr_expect_geq(now_ms() - begin_ms, 600);
+	cr_expect_lt(now_ms() - begin_ms, 3000);
+}
+
+Test(http, a_client_that_leaves_in_the_middle_does_no_harm)
+{
+	const struct linger reset = { .l_onoff = 1 };
+	_cleanup_(site_stop) struct site site = { 0 };
+
+	site_start(&site);
+	site.page_bytes = 10 << 20;
+	for (int i = 0; i < 5; i++) {
+		int fd = connect_to(&site);
+		char some[100];
+
+		send_text(&site, fd, "GET /metrics" CLOSE);
+		serve(&site, fd, POLLIN, now_ms() + PATIENCE_MS);
+		cr_expect_gt(recv(fd, some, sizeof(some), 0), 0);
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+		close(fd);
+		serve(&site, -1, 0, now_ms() + 20);
+	}
+	site.page_bytes = 1000;
+	expect_scrape(&site);
+	cr_expect_eq(http_server_timeout_ms(site.server), -1, "nothing is left behind");
+}
+
+Test(http, a_slow_reader_does_not_block_others)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	_cleanup_(cleanup_close) int fd = -1;
+
+	site_start(&site);
+	site.page_bytes = 10 << 20;
+	fd = connect_to(&site);
+	send_text(&site, fd, "GET /metrics" CLOSE);
+	serve(&site, fd, POLLIN, now_ms() + PATIENCE_MS);
+	site.page_bytes = 1000;
+	expect_scrape(&site);
+}
+
+Test(listen, an_address_in_use_is_said)
+{
+	char port[8], error[256] = "";
+	_cleanup_(cleanup_close) int first = http_listen("127.0.0.1", "0", error, sizeof(error));
+
+	cr_assert_geq(first, 0, "%s", error);
+	snprintf(port, sizeof(port), "%u", http_listen_port(first));
+	cr_expect_eq(http_listen("127.0.0.1", port, error, sizeof(error)), -EADDRINUSE);
+	cr_expect_not_null(strstr(error, "cannot listen on 127.0.0.1:"));
+	cr_expect_not_null(strstr(error, "Address already in use"));
+}
+
+Test(listen, a_name_without_address_is_said)
+{
+	char error[256] = "";
+
+	cr_expect_eq(http_listen("no-such-host.invalid", "0", error, sizeof(error)),
+		     -EADDRNOTAVAIL);
+	cr_expect_not_null(strstr(error, "cannot listen on no-such-host.invalid:0: "));
+	cr_expect_eq(http_listen("192.0.2.1", "0", error, sizeof(error)), -EADDRNOTAVAIL);
+	cr_expect_not_null(strstr(error, "cannot listen on 192.0.2.1:0: "));
+}
+
+Test(listen, every_interface_includes_ipv4)
+{
+	char error[256] = "";
+	_cleanup_(cleanup_close) int fd = http_listen("", "0", error, sizeof(error));
+	_cleanup_(cleanup_close) int client = -1;
+	struct site site = { 0 };
+
+	cr_assert_geq(fd, 0, "%s", error);
+	site.port = http_listen_port(fd);
+	client = connect_to(&site);
+	cr_expect_geq(client, 0);
+}
+
+/* The page for one workload of this name. */
+static void render_landing(const char *workload, struct buffer *out)
+{
+	struct workload_row workloads[] = {
+		{ .workload = workload, .runtime = "jvm", .processes = 3 }
+	};
+	struct endpoint_row endpoints[] = {
+		{ .workload = workload, .port = "8080", .queued = 4, .in_service = 5 },
+		{ .workload = "another", .port = "9999" },
+	};
+	struct probe_row probes[] = { { "requests", "sk_data_ready", 1 },
+				      { "threads", "sched_switch", 0 } };
+	struct build_row build = { "1.2.3", "abcdef", "main", "gcc" };
+	struct snapshot snapshot = {
+		.workloads = workloads,
+		.workloads_len = 1,
+		.endpoints = endpoints,
+		.endpoints_len = 2,
+		.probes = probes,
+		.probes_len = 2,
+		.build = &build,
+	};
+
+	cr_assert_eq(landing_render(&snapshot, "/metrics", out), 0);
+	buffer_char(out, '\0');
+}
+
+static void expect_contains(const struct buffer *page, const char *text)
+{
+	cr_expect_not_null(strstr(page->data, text), "no %s", text);
+}
+
+Test(landing, shows_what_is_watched_and_attached)
+{
+	_cleanup_(buffer_free) struct buffer page = BUFFER_INIT(65536);
+
+	render_landing("shop", &page);
+	expect_contains(&page, "Version 1.2.3");
+	expect_contains(&page, "<a href=\"/metrics\">");
+	expect_contains(&page, "<a href=\"/-/healthy\">");
+	expect_contains(&page, "<tr><td>shop</td><td>jvm</td><td>3</td>"
+			       "<td>8080: 4 queued, 5 in service</td></tr>");
+	expect_contains(&page, "<tr><td>requests</td><td>sk_data_ready</td><td>yes</td></tr>");
+	expect_contains(&page,
+			"<tr><td>threads</td><td>sched_switch</td><td class=\"no\">no</td></tr>");
+}
+
+Test(landing, names_cannot_become_markup)
+{
+	_cleanup_(buffer_free) struct buffer page = BUFFER_INIT(65536);
+
+	render_landing("<script>alert(\"'&'\")</script>\x01\xff", &page);
+	cr_expect_null(strstr(page.data, "<script"));
+	expect_contains(&page, "<td>&lt;script&gt;alert(&quot;&#39;&amp;&#39;&quot;)&lt;/script&gt;"
+			       "\xef\xbf\xbd\xef\xbf\xbd</td>");
+}

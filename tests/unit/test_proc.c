@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "discovery/elf.h"
+#include "discovery/proc.h"
+
+#define ROOT "tests/unit/fixtures/proc"
+#define ELF "tests/unit/fixtures/elf/"
+
+Test(proc, a_name_with_parentheses_does_not_shift_the_fields)
+{
+	_cleanup_(cleanup_close) int fd = proc_open(ROOT, 101);
+	struct proc_stat stat;
+	char comm[32];
+
+	cr_assert_eq(proc_stat_read(fd, &stat), 0);
+	cr_expect_eq(stat.start_ticks, 123456);
+	cr_expect_eq(stat.user_ticks, 250);
+	cr_expect_eq(stat.system_ticks, 50);
+	cr_expect_eq(stat.virtual_bytes, 104857600);
+	cr_expect_eq(stat.resident_pages, 512);
+	cr_assert_eq(proc_comm_read(fd, comm, sizeof(comm)), 0);
+	cr_expect_str_eq(comm, "a) R 1 (b");
+}
+
+Test(proc, a_process_that_is_not_there_is_ESRCH)
+{
+	cr_expect_eq(proc_open(ROOT, 999), -ESRCH);
+	cr_expect_eq(proc_open(ROOT, 0), -ESRCH);
+	cr_expect_eq(proc_open(ROOT, -1), -ESRCH);
+}
+
+Test(proc, an_empty_stat_is_refused_and_leaves_the_output_alone)
+{
+	_cleanup_(cleanup_close) int fd = proc_open(ROOT, 105);
+	struct proc_stat stat = { .start_ticks = 7 };
+
+	cr_expect_eq(proc_stat_read(fd, &stat), -EINVAL);
+	cr_expect_eq(stat.start_ticks, 7);
+}
+
+Test(proc, the_executable_loses_its_deleted_mark)
+{
+	_cleanup_(cleanup_close) int fd = proc_open(ROOT, 101);
+	char path[64], small[8] = "before";
+
+	cr_assert_eq(proc_exe_read(fd, path, sizeof(path)), 0);
+	cr_expect_str_eq(path, "/nonexistent/opt/a) b");
+	cr_expect_eq(proc_exe_read(fd, small, sizeof(small)), -ENAMETOOLONG);
+	cr_expect_str_eq(small, "before");
+}
+
+Test(proc, a_missing_executable_is_an_error)
+{
+	_cleanup_(cleanup_close) int fd = proc_open(ROOT, 104);
+	char path[8] = "before";
+
+	cr_expect_eq(proc_exe_read(fd, path, sizeof(path)), -ENOENT);
+	cr_expect_str_eq(path, "before");
+}
+
+Test(proc, a_huge_command_line_is_cut_and_its_arguments_keep_their_ends)
+{
+	_cleanup_(cleanup_close) int fd = proc_open(ROOT, 102);
+	char text[256];
+	size_t len = 0;
+
+	cr_assert_eq(proc_cmdline_read(fd, text, sizeof(text), &len), 0);
+	cr_expect_eq(len, sizeof(text) - 1);
+	cr_expect_str_eq(text, "java");
+	cr_expect_str_eq(text + 5, "-jar");
+	cr_expect_eq(text[sizeof(text) - 1], '\0');
+}
+
+Test(proc, an_empty_command_line_has_no_arguments)
+{
+	_cleanup_(cleanup_close) int fd = proc_open(ROOT, 105);
+	char text[16];
+	size_t len = 9;
+
+	cr_assert_eq(proc_cmdline_read(fd, text, sizeof(text), &len), 0);
+	cr_expect_eq(len, 0);
+	cr_expect_str_eq(text, "");
+}
+
+Test(proc, a_cgroup_file_that_does_not_fit_loses_its_last_line)
+{
+	_cleanup_(cleanup_close) int fd = proc_open(ROOT, 103);
+	char text[100];
+
+	cr_assert_eq(proc_cgroup_read(fd, text, sizeof(text)), 0);
+	cr_expect(text_has_prefix(text, "12:pids:/docker/"));
+	cr_expect_null(strstr(text, "name=systemd"));
+}
+
+Test(proc, mapped_libraries_are_recognised_by_their_whole_base_name)
+{
+	static const struct {
+		pid_t pid;
+		unsigned int libraries;
+	} cases[] = {
+		{ 100, 0 },
+		{ 102, PROC_LIBRARY_JVM },
+		{ 105, 0 },
+		{ 110, PROC_LIBRARY_PYTHON },
+		{ 111, PROC_LIBRARY_RUBY },
+		{ 112, PROC_LIBRARY_CORECLR },
+		{ 113, 0 }, /* look-alikes, and the marker behind a line that is too long */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		_cleanup_(cleanup_close) int fd = proc_open(ROOT, cases[i].pid);
+		unsigned int libraries = ~0U;
+
+		cr_assert_eq(proc_libraries_read(fd, &libraries), 0);
+		cr_expect_eq(libraries, cases[i].libraries, "pid %d: %u", (int)cases[i].pid,
+			     libraries);
+	}
+}
+
+Test(proc, the_real_proc_of_this_process_is_readable)
+{
+	_cleanup_(cleanup_close) int fd = proc_open("/proc", getpid());
+	struct proc_stat stat;
+	unsigned int libraries;
+	char text[PROC_PATH_LEN];
+
+	cr_assert_geq(fd, 0);
+	cr_expect_eq(proc_stat_read(fd, &stat), 0);
+	cr_expect_gt(stat.start_ticks, 0);
+	cr_expect_eq(proc_exe_read(fd, text, sizeof(text)), 0);
+	cr_expect_eq(proc_cgroup_read(fd, text, sizeof(text)), 0);
+	cr_expect_eq(proc_libraries_read(fd, &libraries), 0);
+	cr_expect_eq(libraries, 0);
+}
+
+Test(elf, go_is_recognised_and_hostile_section_tables_are_not_go)
+{
+	static const struct {
+		const char *file;
+		int result;
+		bool go;
+	} cases[] = {
+		{ ELF "go", 0, true },
+		{ ELF "go_note", 0, true },
+		{ ELF "native", 0, false },
+		{ ELF "go_32bit", 0, false },
+		{ ELF "go_big_endian", 0, false },
+		{ ELF "sections_missing", 0, false },
+		{ ELF "sections_wrap", 0, false },
+		{ ELF "strings_missing", 0, false },
+		{ ELF "names_outside", 0, false },
+		{ ELF "sections_many", 0, false },
+		{ ELF "name_cut", 0, false },
+		{ ELF "script", -ENOEXEC, true },
+		{ ELF "short", -ENOEXEC, true },
+		{ "/proc/self/exe", 0, false },
+		{ "/dev/null", -ENOEXEC, true },
+		{ "tests/unit", -ENOEXEC, true },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		_cleanup_(cleanup_close) int fd = open(cases[i].file, O_RDONLY | O_CLOEXEC);
+		bool go = true;
+
+		cr_assert_geq(fd, 0, "%s", cases[i].file);
+		cr_expect_eq(elf_go_detect(fd, &go), cases[i].result, "%s", cases[i].file);
+		cr_expect_eq(go, cases[i].go, "%s", cases[i].file);
+	}
+}
+
+Test(base_text, copies_are_cut_and_terminated)
+{
+	char out[4] = "xxx";
+
+	text_copy(out, sizeof(out), "abcdef");
+	cr_expect_str_eq(out, "abc");
+	text_copy_bytes(out, sizeof(out), "abcdef", 2);
+	cr_expect_str_eq(out, "ab");
+	text_copy(out, 1, "abcdef");
+	cr_expect_str_eq(out, "");
+}
+
+Test(base_text, numbers_have_digits_only_and_do_not_wrap)
+{
+	static const char *const refused[] = { "", "-1", "+1", " 1", "x" };
+	const char *cursor = "18446744073709551615 7", *too_large = "18446744073709551616";
+	uint64_t value = 3;
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+		const char *at = refused[i];
+
+		cr_expect_eq(text_parse_u64(&at, &value), -EINVAL);
+		cr_expect_eq(at, refused[i]);
+	}
+	cr_expect_eq(text_parse_u64(&too_large, &value), -ERANGE);
+	cr_expect_eq(value, 3);
+	cr_expect_eq(text_parse_u64(&cursor, &value), 0);
+	cr_expect_eq(value, UINT64_MAX);
+	cr_expect_str_eq(cursor, " 7");
+}
