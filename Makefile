@@ -42,9 +42,9 @@ SKELETONS := $(FEATURES:%=$(BUILD)/bpf/%.skel.h)
 
 SOURCES := $(wildcard exporter/*.c exporter/*/*.c)
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
-# The part that needs no kernel: what the unit tests are linked with. Only main.c, the loader and
-# read/ know libbpf.
-PURE    := $(filter-out exporter/main.c exporter/loader.c exporter/read/%,$(SOURCES))
+# The part that needs no kernel: what the unit tests are linked with.
+PURE    := $(filter-out exporter/main.c exporter/loader.c exporter/registry.c exporter/collector.c \
+             exporter/read/%,$(SOURCES))
 UNIT    := $(wildcard tests/unit/*.c)
 UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o)
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))

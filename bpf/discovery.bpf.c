@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Discovery: which processes are services (they listen on TCP), who belongs to them (their
- * descendants, from birth), and which sockets are theirs (storage on the listening socket, which the
- * kernel clones to each connection).
+ * descendants, from birth), and which sockets are theirs (storage on the listening socket, which
+ * the kernel clones to each connection).
  */
 #include "lib/kernel.h"
 #include "lib/endpoints.h"
@@ -36,12 +36,13 @@ static inline int is_tcp(const struct sock *sk)
 	return sk->sk_protocol == IPPROTO_TCP;
 }
 
-/* The listener's storage is a template: no connection state in it, so that a clone starts afresh. */
+/* The listener's storage is a template: no connection state in it, so that a clone starts afresh.
+ */
 static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 {
 	struct tracked fresh = { .port = sk->__sk_common.skc_num };
-	struct tracked *tracked =
-		bpf_sk_storage_get(&sockets, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, &fresh,
+						     BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (!tracked) {
 		drop(DROP_SOCKET_STORAGE);

@@ -142,11 +142,14 @@ int BPF_PROG(requests_read, struct sock *sk, int ret, int flags)
 	task = bpf_get_current_task_btf();
 	thread = thread_of(task);
 	tree = reader_tree(thread, task);
-	if (tree != tracked->tree)
+	shard = tracked_current(tracked);
+	if (tree != tracked->tree || !shard) {
+		/* Handed over by another service, or by one that is gone. */
 		tracked_assign(tracked, tree);
-	shard = tracked_shard(tracked);
-	if (!shard)
-		return 0;
+		shard = tracked_shard(tracked);
+		if (!shard)
+			return 0;
+	}
 	__sync_fetch_and_add(&shard->received_bytes, ret);
 	accepted_count(sk, tracked, shard);
 	if (!tracked->conn.closed)

@@ -245,7 +245,8 @@ static inline void switch_in(struct task_struct *task, struct thread *thread, __
 	if (where_state(where) == STATE_RUNNABLE && thread->since_ns) {
 		waits = pool_waits_here(where_pool(where));
 		if (waits)
-			hist_add(&waits->runqueue, now > thread->since_ns ? now - thread->since_ns : 0);
+			hist_add(&waits->runqueue,
+				 now > thread->since_ns ? now - thread->since_ns : 0);
 	}
 	thread_resume(thread, now);
 	thread_set(task, thread, STATE_RUNNING, now);
@@ -343,6 +344,8 @@ static inline __u32 task_state(struct task_struct *task)
 /*
  * Counts @thread in the tree of its process. The state is read after the storage exists: an event
  * that comes later finds it and exchanges `where`, which makes the swap below fail, and is right.
+ * The thread stays marked, so that its next event finds the pool once more: it may have exchanged
+ * `where` with the old pool in mind, just after the swap.
  */
 static inline void thread_adopt(struct task_struct *task, struct thread *thread, __u32 tree)
 {
@@ -355,12 +358,9 @@ static inline void thread_adopt(struct task_struct *task, struct thread *thread,
 	state = where_state(old) == STATE_NONE ? task_state(task) : where_state(old);
 	new = thread_where(pool_find(tree, task), state);
 	if (__sync_val_compare_and_swap(&thread->where, old, new) != old)
-		return; /* stale: the thread's own next event finds the pool */
+		return;
 	account(old, new, bpf_ktime_get_ns(), cpus);
 	thread_count(thread, tree);
-	thread->stale = 0;
-	if (where_state(old) == STATE_NONE)
-		thread->since_ns = 0;
 }
 
 /* All threads of processes that belong to a tree and are not counted in it. */

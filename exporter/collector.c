@@ -85,7 +85,7 @@ static int collect_requests(struct collector *collector, uint64_t now_ns)
 static int collect_threads(struct collector *collector)
 {
 	uint64_t now_ns = now_monotonic_ns();
-	char name[COMM_LEN + 1];
+	char name[THREADS_NAME_LEN];
 	ledger_handle handle;
 	struct pool_row row;
 	uint32_t tree;
@@ -117,11 +117,12 @@ static size_t collect_parts(struct collector *collector)
 	uint64_t start_ns = now_monotonic_ns();
 	size_t len = 0;
 
-	collector->parts[len++] = part("discovery", start_ns, collect_discovery(collector, start_ns));
+	collector->parts[len++] = part("discovery", start_ns,
+				       collect_discovery(collector, start_ns));
 	if (feature_on(collector, FEATURE_REQUESTS)) {
 		start_ns = now_monotonic_ns();
-		collector->parts[len++] =
-			part("requests", start_ns, collect_requests(collector, start_ns));
+		collector->parts[len++] = part("requests", start_ns,
+					       collect_requests(collector, start_ns));
 	}
 	if (feature_on(collector, FEATURE_THREADS)) {
 		start_ns = now_monotonic_ns();
@@ -162,9 +163,8 @@ void collector_collect(struct collector *collector, struct snapshot *snapshot)
 	snapshot->probes = loader_probes(collector->kernel->loader, &snapshot->probes_len);
 	if (statistics_on(collector->proc_root)) {
 		snapshot->programs = collector->programs;
-		snapshot->programs_len = loader_programs(collector->kernel->loader,
-							 collector->programs,
-							 COLLECTOR_PROGRAMS_MAX);
+		snapshot->programs_len = loader_programs(
+			collector->kernel->loader, collector->programs, COLLECTOR_PROGRAMS_MAX);
 	}
 	if (!self_read(collector->proc_root, &collector->process))
 		snapshot->process = &collector->process;

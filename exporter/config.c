@@ -45,7 +45,7 @@ static const char help_text[] =
 	"Example, for every interface on port 9100 with JSON logs:\n"
 	"  sudo workload_exporter --web.listen-address=:9100 --log.format=json\n";
 
-/* Names of the flags with values are those of the table in config_flags. */
+/* Those with values come first, in the order of config_flags. */
 static const struct option config_options[] = {
 	{ "web.listen-address", required_argument, NULL, 0 },
 	{ "web.telemetry-path", required_argument, NULL, 0 },
@@ -89,7 +89,7 @@ static int config_set_format(struct config *config, const char *value)
 	return log_format_parse(value, &config->log_format);
 }
 
-/* In the order of config_options. */
+/* What the flags with values set, in the order of config_options. */
 static const struct config_flag {
 	int (*set)(struct config *config, const char *value);
 	const char *expected;
@@ -104,7 +104,7 @@ static const struct config_flag {
 
 #define CONFIG_FLAGS (sizeof(config_flags) / sizeof(*config_flags))
 
-/* Appends @byte of a digit to @value; -EINVAL once it exceeds @max. */
+/* Appends @digit to @value; -EINVAL, with @value untouched, if that exceeds @max. */
 static int config_add_digit(uint64_t *value, char digit, uint64_t max)
 {
 	uint64_t sum = *value * 10 + (uint64_t)(digit - '0');
@@ -290,16 +290,16 @@ int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *
 		.grace_period_ns = 300000 * NS_PER_MS,
 	};
 	unsigned seen = 0;
-	int err_or_done;
+	int result;
 
 	config_address_parse(DEFAULT_ADDRESS, &parsed.listen);
 	optind = 0; /* makes getopt_long begin anew */
 	opterr = 0;
 	do {
-		err_or_done = config_next(&parsed, argc, argv, &seen, out, err);
-	} while (!err_or_done);
-	if (err_or_done != -ENOENT)
-		return err_or_done;
+		result = config_next(&parsed, argc, argv, &seen, out, err);
+	} while (!result);
+	if (result != -ENOENT)
+		return result;
 	if (optind < argc) {
 		fprintf(err, "unexpected argument \"%s\"; see --help\n", argv[optind]);
 		return -EINVAL;

@@ -38,24 +38,24 @@ struct loader {
 };
 
 /* One row per feature: its skeleton, opened with the knobs that all objects share. */
-#define OBJECT_OPEN(feature)                                                                       \
-	static void feature##_destroy(void *skeleton)                                              \
-	{                                                                                          \
-		feature##_bpf__destroy(skeleton);                                                  \
-	}                                                                                          \
-	static int feature##_open(struct object *object, const struct loader *loader,              \
-				  const struct bpf_object_open_opts *opts)                         \
-	{                                                                                          \
-		struct feature##_bpf *skeleton = feature##_bpf__open_opts(opts);                   \
-                                                                                                   \
-		if (!skeleton)                                                                     \
-			return -errno;                                                             \
-		skeleton->rodata->cpus = loader->cpus;                                             \
-		skeleton->rodata->shards = loader->shards;                                         \
-		object->skeleton = skeleton;                                                       \
-		object->bpf = skeleton->obj;                                                       \
-		object->destroy = feature##_destroy;                                               \
-		return 0;                                                                          \
+#define OBJECT_OPEN(feature)                                                          \
+	static void feature##_destroy(void *skeleton)                                 \
+	{                                                                             \
+		feature##_bpf__destroy(skeleton);                                     \
+	}                                                                             \
+	static int feature##_open(struct object *object, const struct loader *loader, \
+				  const struct bpf_object_open_opts *opts)            \
+	{                                                                             \
+		struct feature##_bpf *skeleton = feature##_bpf__open_opts(opts);      \
+                                                                                      \
+		if (!skeleton)                                                        \
+			return -errno;                                                \
+		skeleton->rodata->cpus = loader->cpus;                                \
+		skeleton->rodata->shards = loader->shards;                            \
+		object->skeleton = skeleton;                                          \
+		object->bpf = skeleton->obj;                                          \
+		object->destroy = feature##_destroy;                                  \
+		return 0;                                                             \
 	}
 OBJECT_OPEN(discovery)
 OBJECT_OPEN(requests)
@@ -143,7 +143,8 @@ static int object_share_maps(struct loader *loader, enum feature_id id)
 	struct bpf_map *map;
 	int fd, r;
 
-	bpf_object__for_each_map(map, loader->objects[id].bpf) {
+	bpf_object__for_each_map(map, loader->objects[id].bpf)
+	{
 		if (strchr(bpf_map__name(map), '.'))
 			continue; /* .rodata, .bss: the object's own */
 		fd = loader_map_fd(loader, bpf_map__name(map));
@@ -192,7 +193,8 @@ static void feature_list_probes(struct loader *loader, enum feature_id id)
 {
 	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, loader->objects[id].bpf) {
+	bpf_object__for_each_program(program, loader->objects[id].bpf)
+	{
 		if (loader->probes_len == PROBES_MAX)
 			return;
 		loader->programs[loader->probes_len] = program;

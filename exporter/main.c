@@ -48,13 +48,20 @@ struct app {
 
 /* --- pages ---------------------------------------------------------------------------------- */
 
+static int page_done(const struct app *app, const char *page, int r)
+{
+	if (r)
+		log_error(&app->log, "cannot render the %s page: %s", page, strerror(-r));
+	return r;
+}
+
 static int page_metrics(void *arg, struct buffer *out)
 {
 	struct app *app = arg;
 	struct snapshot snapshot;
 
 	collector_collect(&app->collector, &snapshot);
-	return exposition_text_render(&snapshot, out);
+	return page_done(app, "metrics", exposition_text_render(&snapshot, out));
 }
 
 static int page_landing(void *arg, struct buffer *out)
@@ -63,7 +70,8 @@ static int page_landing(void *arg, struct buffer *out)
 	struct snapshot snapshot;
 
 	collector_collect(&app->collector, &snapshot);
-	return landing_render(&snapshot, app->config.telemetry_path, out);
+	return page_done(app, "landing",
+			 landing_render(&snapshot, app->config.telemetry_path, out));
 }
 
 /* --- start ---------------------------------------------------------------------------------- */
@@ -87,7 +95,8 @@ static int say_features(const struct app *app)
 		useful += feature->on && id != FEATURE_DISCOVERY;
 	}
 	if (!useful) {
-		log_error(&app->log, "nothing can be measured on this machine with these privileges");
+		log_error(&app->log,
+			  "nothing can be measured on this machine with these privileges");
 		return -EOPNOTSUPP;
 	}
 	log_info(&app->log, "attached %zu of %zu probes: requests %s, threads %s", attached,
@@ -185,8 +194,9 @@ static int server_start(struct app *app, int fd)
 		log_error(&app->log, "cannot serve: %s", strerror(-r));
 		return r;
 	}
-	log_info(&app->log, strchr(host, ':') ? "listening on http://[%s]:%u/, metrics at %s" :
-						"listening on http://%s:%u/, metrics at %s",
+	log_info(&app->log,
+		 strchr(host, ':') ? "listening on http://[%s]:%u/, metrics at %s"
+				   : "listening on http://%s:%u/, metrics at %s",
 		 *host ? host : "localhost", port, app->config.telemetry_path);
 	return 0;
 }
@@ -222,7 +232,8 @@ static void on_doorbell(struct app *app)
 
 	doorbell_drain(&app->doorbell);
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	registry_refresh(&app->registry, (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec);
+	registry_refresh(&app->registry,
+			 (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec);
 }
 
 static int loop_run(struct app *app)
@@ -270,8 +281,8 @@ static int app_run(struct app *app)
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 
-	log_info(&app->log, "workload_exporter, version %s (branch: %s, revision: %s)", VERSION, BRANCH,
-		 REVISION);
+	log_info(&app->log, "workload_exporter, version %s (branch: %s, revision: %s)", VERSION,
+		 BRANCH, REVISION);
 	r = listen_start(app, &listen_fd);
 	if (!r)
 		r = measure_start(app);
@@ -294,7 +305,9 @@ static int app_run(struct app *app)
 int main(int argc, char **argv)
 {
 	static struct app app = {
-		.build = { .version = VERSION, .revision = REVISION, .branch = BRANCH,
+		.build = { .version = VERSION,
+			   .revision = REVISION,
+			   .branch = BRANCH,
 			   .compiler = "gcc " __VERSION__ },
 		.signals = -1,
 		.epoll = -1,

@@ -23,6 +23,7 @@ static void member_identify(struct registry *registry, uint32_t slot, const stru
 {
 	struct member *member = &registry->members[slot];
 	struct identity identity;
+	char name[IDENTITY_NAME_LEN];
 	char comm[COMM_LEN + 1] = "";
 
 	memcpy(comm, tree->comm, COMM_LEN);
@@ -33,6 +34,9 @@ static void member_identify(struct registry *registry, uint32_t slot, const stru
 		registry->kernel->lost[DROP_IDENTITY]++;
 		identity_from_comm(comm, &identity);
 	}
+	/* Names that would be shown alike are one workload. */
+	utf8_copy(name, sizeof(name), identity.name);
+	memcpy(identity.name, name, sizeof(name));
 	*member = (struct member){
 		.known = true,
 		.tgid = tree->tgid,
@@ -71,7 +75,7 @@ static int endpoints_fold(struct registry *registry, uint32_t slot, uint64_t now
 static int pools_fold(struct registry *registry, uint32_t slot, uint64_t now_ns)
 {
 	struct kernel *kernel = registry->kernel;
-	char name[COMM_LEN + 1];
+	char name[THREADS_NAME_LEN];
 	struct pool_row row;
 	uint32_t tree;
 
@@ -115,7 +119,10 @@ static bool tree_refresh(struct registry *registry, uint32_t slot, uint64_t now_
 		tree_retire(registry, slot, now_ns);
 		return false;
 	}
-	/* What it counted before is shown under the new name from now on; seldom, and harmless. */
+	/*
+	 * A wrapper that listens and then becomes the server: the new name takes the history over,
+	 * the old one stands still until it is forgotten, so no rate counts anything twice.
+	 */
 	if (trees_take_flag(registry->kernel, slot, TREE_EXEC))
 		member_identify(registry, slot, &tree);
 	return trees_take_flag(registry->kernel, slot, TREE_WALK);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plain data of one scrape: what was read from the kernel, merged by workload, nothing rendered
- * yet. A test can build one by hand. Times are nanoseconds, of CLOCK_MONOTONIC where they are dates.
+ * yet. A test can build one by hand. Times are nanoseconds, of CLOCK_MONOTONIC where they are
+ * dates.
  *
  * All pointers are borrowed: they stay valid until the next snapshot is taken.
  */

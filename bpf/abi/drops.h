@@ -7,28 +7,30 @@
 #ifndef WORKLOAD_ABI_DROPS_H
 #define WORKLOAD_ABI_DROPS_H
 
-#define DROP_LIST(DROP)                                                                            \
-	DROP(TREES_FULL, "workload_table_full", "no free slot for a listening process")            \
-	DROP(ENDPOINTS_FULL, "endpoint_table_full", "endpoint measured as `other`")                \
-	DROP(POOLS_FULL, "pool_table_full", "thread measured in a pool `other`")                   \
-	DROP(SOCKET_STORAGE, "socket_untracked", "no memory for the state of a socket")            \
-	DROP(THREAD_STORAGE, "thread_untracked", "no memory for the state of a thread")            \
-	DROP(THREAD_LOOKUP, "thread_busy", "state of a thread was locked during an event")         \
-	DROP(BACKLOG_ADOPT, "connection_untracked", "in an accept queue when the exporter started") \
-	DROP(UNPAIRED, "request_unpaired", "request whose arrival was not seen: in no histogram")  \
-	DROP(STALE, "slot_stale", "event of a socket whose workload was already retired")          \
-	DROP(DOORBELL, "doorbell_full", "wake-up of user space lost; made up for at the next scrape") \
-	DROP(TORN, "torn_read", "pool shard kept changing while it was read")                      \
-	DROP(IDENTITY, "identity_unreadable", "process gone or unreadable: named by its thread name") \
-	DROP(WORKLOADS_FULL, "workload_limit", "workload shown as `other`")                        \
-	DROP(SERIES_FULL, "row_limit", "row shown as `other`")                                     \
+#define DROP_LIST(DROP)                                                                           \
+	DROP(TREES_FULL, "workload_table_full", "no free slot for a listening process")           \
+	DROP(ENDPOINTS_FULL, "endpoint_table_full", "endpoint measured as `other`")               \
+	DROP(POOLS_FULL, "pool_table_full", "thread measured in a pool `other`")                  \
+	DROP(SOCKET_STORAGE, "socket_untracked", "no memory for the state of a socket")           \
+	DROP(THREAD_STORAGE, "thread_untracked", "no memory for the state of a thread")           \
+	DROP(BACKLOG_ADOPT, "connection_untracked",                                               \
+	     "in an accept queue when the exporter started")                                      \
+	DROP(UNPAIRED, "request_unpaired", "request whose arrival was not seen: in no histogram") \
+	DROP(STALE, "slot_stale", "event of a socket whose workload was already retired")         \
+	DROP(DOORBELL, "doorbell_full",                                                           \
+	     "wake-up of user space lost; made up for at the next scrape")                        \
+	DROP(TORN, "torn_read", "pool shard kept changing while it was read")                     \
+	DROP(IDENTITY, "identity_unreadable",                                                     \
+	     "process gone or unreadable: named by its thread name")                              \
+	DROP(WORKLOADS_FULL, "workload_limit", "workload shown as `other`")                       \
+	DROP(SERIES_FULL, "row_limit", "row shown as `other`")                                    \
 	DROP(WALK, "walk_failed", "walk over threads or descriptors failed")
 
 enum drop_reason {
 #define DROP(id, label, help) DROP_##id,
 	DROP_LIST(DROP)
 #undef DROP
-	DROP_REASONS,
+		DROP_REASONS,
 };
 
 #endif

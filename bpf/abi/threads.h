@@ -15,21 +15,21 @@
 #include "abi/kernel_types.h"
 
 /* STATE(identifier, label): the order is part of the layout. */
-#define STATE_LIST(STATE)                                                                          \
-	STATE(RUNNING, "running")                                                                  \
-	STATE(RUNNABLE, "runnable")                                                                \
-	STATE(LOCK, "lock")                                                                        \
-	STATE(DISK, "disk")                                                                        \
-	STATE(NETWORK, "network")                                                                  \
-	STATE(WAIT, "wait")                                                                        \
-	STATE(SLEEP, "sleep")                                                                      \
+#define STATE_LIST(STATE)           \
+	STATE(RUNNING, "running")   \
+	STATE(RUNNABLE, "runnable") \
+	STATE(LOCK, "lock")         \
+	STATE(DISK, "disk")         \
+	STATE(NETWORK, "network")   \
+	STATE(WAIT, "wait")         \
+	STATE(SLEEP, "sleep")       \
 	STATE(IDLE, "idle")
 
 enum thread_state {
 #define STATE(id, label) STATE_##id,
 	STATE_LIST(STATE)
 #undef STATE
-	STATES,
+		STATES,
 	STATE_NONE = STATES, /* not accounted: not yet seen, or gone */
 };
 

@@ -61,8 +61,8 @@ static inline struct endpoint_shard *endpoint_shard_at(__u32 slot, __u32 shard)
 /* This CPU's copy of the socket's endpoint; NULL if the endpoint is gone. */
 static inline struct endpoint_shard *tracked_current(const struct tracked *tracked)
 {
-	struct endpoint_shard *shard =
-		endpoint_shard_at(tracked->slot, bpf_get_smp_processor_id() & (shards - 1));
+	struct endpoint_shard *shard = endpoint_shard_at(tracked->slot,
+							 bpf_get_smp_processor_id() & (shards - 1));
 
 	return shard && shard->generation == tracked->generation ? shard : NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel types that the programs use, kept by hand: only the fields that are read, found at load
- * time wherever this kernel has them (CO-RE). Nothing here is generated from a build host.
+ * The kernel types that the programs use, kept by hand: only the fields that are read, found at
+ * load time wherever this kernel has them (CO-RE). Nothing here is generated from a build host.
  */
 #ifndef WORKLOAD_LIB_KERNEL_H
 #define WORKLOAD_LIB_KERNEL_H

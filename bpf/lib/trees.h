@@ -19,8 +19,8 @@ static inline struct thread *thread_of(struct task_struct *task)
 static inline struct thread *thread_make(struct task_struct *task)
 {
 	struct thread fresh = { .where = thread_where(SLOT_OTHER, STATE_NONE), .stale = 1 };
-	struct thread *thread =
-		bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct thread *thread = bpf_task_storage_get(&tasks, task, &fresh,
+						     BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!thread)
 		drop(DROP_THREAD_STORAGE);

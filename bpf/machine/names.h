@@ -6,8 +6,8 @@
 #include "abi/discovery.h"
 
 /*
- * `http-nio-8080-exec-7` -> `http-nio-#-exec-#`. @name is zeroed by the caller and stays padded with
- * NULs, because it becomes part of a key that is compared as bytes.
+ * `http-nio-8080-exec-7` -> `http-nio-#-exec-#`. @name is zeroed by the caller and stays padded
+ * with NULs, because it becomes part of a key that is compared as bytes.
  */
 static inline void name_normalise(const char comm[COMM_LEN], char name[COMM_LEN])
 {

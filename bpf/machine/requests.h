@@ -142,9 +142,8 @@ static inline __u32 conn_settle(struct conn *conn, __u64 now, struct request *en
 	if (phase <= PHASE_SERVICE || now < phase + SETTLE_NS)
 		return 0;
 	conn_ended(conn, phase, ended);
-	return __sync_val_compare_and_swap(&conn->phase, phase, PHASE_IDLE) == phase ?
-		       REQUEST_ENDED :
-		       0;
+	return __sync_val_compare_and_swap(&conn->phase, phase, PHASE_IDLE) == phase ? REQUEST_ENDED
+										     : 0;
 }
 
 static inline int conn_in_service(const struct conn *conn)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The thread machine: where a thread's time goes and how long it waited. No hook, no helper, no map;
- * the caller brings the facts, the clock and the shard to write to.
+ * The thread machine: where a thread's time goes and how long it waited. No hook, no helper, no
+ * map; the caller brings the facts, the clock and the shard to write to.
  */
 #ifndef WORKLOAD_MACHINE_THREADS_H
 #define WORKLOAD_MACHINE_THREADS_H
@@ -64,7 +64,8 @@ static inline void shard_enter(struct pool_shard *shard, __u32 state, __u64 now)
 	shard->a[state] -= now;
 }
 
-/* A thread goes to sleep. Returns 1 and the length of an earlier lock episode if that is over now. */
+/* A thread goes to sleep. Returns 1 and the length of an earlier lock episode if that is over now.
+ */
 static inline int thread_block(struct thread *thread, __u32 state, __u64 lock_addr, __u64 now,
 			       __u64 *waited_ns)
 {

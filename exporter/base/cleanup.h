@@ -31,18 +31,18 @@ static inline void cleanup_fclose(FILE **file)
 		fclose(*file);
 }
 
-#define TAKE_PTR(pointer)                                                                          \
-	({                                                                                         \
-		__typeof__(pointer) _taken = (pointer);                                            \
-		(pointer) = NULL;                                                                  \
-		_taken;                                                                            \
+#define TAKE_PTR(pointer)                               \
+	({                                              \
+		__typeof__(pointer) _taken = (pointer); \
+		(pointer) = NULL;                       \
+		_taken;                                 \
 	})
 
-#define TAKE_FD(fd)                                                                                \
-	({                                                                                         \
-		int _taken = (fd);                                                                 \
-		(fd) = -1;                                                                         \
-		_taken;                                                                            \
+#define TAKE_FD(fd)                \
+	({                         \
+		int _taken = (fd); \
+		(fd) = -1;         \
+		_taken;            \
 	})
 
 #endif

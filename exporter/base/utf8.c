@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 
+#include <string.h>
+
 #include <stdbool.h>
 
 static bool utf8_continues(unsigned char byte)
@@ -42,4 +44,20 @@ size_t utf8_length(const char *text)
 			return 0;
 	}
 	return length;
+}
+
+void utf8_copy(char *out, size_t size, const char *text)
+{
+	size_t used = 0;
+
+	while (*text) {
+		size_t len = utf8_length(text), add = len ? len : sizeof(UTF8_REPLACEMENT) - 1;
+
+		if (used + add >= size)
+			break;
+		memcpy(out + used, len ? text : UTF8_REPLACEMENT, add);
+		used += add;
+		text += len ? len : 1;
+	}
+	out[used] = '\0';
 }

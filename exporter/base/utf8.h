@@ -18,4 +18,10 @@
  */
 size_t utf8_length(const char *text);
 
+/*
+ * Copies @text with each byte that is no part of a character replaced by U+FFFD, cut to whole
+ * characters in @size - 1 bytes. @size is not 0.
+ */
+void utf8_copy(char *out, size_t size, const char *text);
+
 #endif

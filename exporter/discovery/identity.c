@@ -2,9 +2,11 @@
 #include "discovery/identity.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -91,6 +93,27 @@ static void identity_read_exe(int dir_fd, struct identity *identity)
 		  runtime_identify(dir_fd, identity->name));
 }
 
+/*
+ * One program may have several names (busybox; redis-server is redis-check-rdb in Debian): if what
+ * the process calls itself is another name of its executable, beside it, that is the better one.
+ */
+static void identity_prefer_called(int dir_fd, struct identity *identity)
+{
+	size_t dir_len = strlen(identity->exe) - strlen(text_base_name(identity->exe));
+	char path[sizeof("root") + PROC_PATH_LEN + COMM_TEXT_LEN];
+	struct stat exe, called;
+	char comm[COMM_TEXT_LEN];
+
+	if (!dir_len || proc_comm_read(dir_fd, comm, sizeof(comm)) < 0 || !comm[0] ||
+	    strchr(comm, '/'))
+		return;
+	snprintf(path, sizeof(path), "root%.*s%s", (int)dir_len, identity->exe, comm);
+	if (fstatat(dir_fd, "exe", &exe, 0) || fstatat(dir_fd, path, &called, 0))
+		return;
+	if (exe.st_dev == called.st_dev && exe.st_ino == called.st_ino)
+		text_copy(identity->name, sizeof(identity->name), comm);
+}
+
 /* name holds the base name of the executable, if that is known. */
 static void identity_choose_name(int dir_fd, const char *comm, struct identity *identity)
 {
@@ -102,6 +125,8 @@ static void identity_choose_name(int dir_fd, const char *comm, struct identity *
 		text_copy(identity->name, sizeof(identity->name), comm);
 	else if (!identity->name[0])
 		proc_comm_read(dir_fd, identity->name, COMM_TEXT_LEN);
+	else
+		identity_prefer_called(dir_fd, identity);
 	if (!identity->name[0])
 		text_copy(identity->name, sizeof(identity->name), "unknown");
 }

@@ -29,8 +29,8 @@ struct identity {
 
 /*
  * Name: the systemd service without its suffix, else the container, else the base name of the
- * executable, else @comm (may be NULL), else /proc's comm, else "unknown". cgroup.h has the rules
- * for units and containers.
+ * executable (of its names, the one that the process goes by: busybox's applets), else @comm (may
+ * be NULL), else /proc's comm, else "unknown". cgroup.h has the rules for units and containers.
  *
  * @pid is one of the pid namespace of @proc_root. It is the right process only if it started at
  * @start_ns, the kernel's task_struct.start_boottime (0: not known, not compared). Field 22 of

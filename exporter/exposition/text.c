@@ -91,10 +91,11 @@ static void text_value(struct buffer *out, struct metric_value value)
 /* Length of the run at the start of @value that needs no escape. */
 static size_t text_plain_length(const char *value)
 {
-	size_t len = 0, step;
+	size_t len = 0;
 
 	while (value[len] && !strchr("\\\"\n", value[len])) {
-		step = utf8_length(value + len);
+		size_t step = utf8_length(value + len);
+
 		if (!step)
 			break;
 		len += step;
@@ -104,10 +105,9 @@ static size_t text_plain_length(const char *value)
 
 static void text_label_value(struct buffer *out, const char *value)
 {
-	size_t len;
-
 	for (;; value++) {
-		len = text_plain_length(value);
+		size_t len = text_plain_length(value);
+
 		buffer_append(out, value, len);
 		value += len;
 		if (!*value)

@@ -12,7 +12,7 @@ static const struct {
 } view_table[] = {
 #define VIEW(member, type)                                              \
 	{                                                               \
-		#member, offsetof(struct kernel, member), sizeof(type), \
+#member, offsetof(struct kernel, member), sizeof(type), \
 	}
 	VIEW(trees, struct tree),
 	VIEW(endpoint_info, struct endpoint_info),

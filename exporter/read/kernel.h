@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel side's tables as user space sees them: views of all maps, the bounds they have, and the
- * losses user space itself has to count.
+ * The kernel side's tables as user space sees them: views of all maps, the bounds they have, and
+ * the losses user space itself has to count.
  */
 #ifndef WORKLOAD_READ_KERNEL_H
 #define WORKLOAD_READ_KERNEL_H
@@ -42,8 +42,8 @@ void kernel_drops(struct kernel *kernel, struct drop_row rows[static DROP_REASON
 
 #define KERNEL_MAPS 5
 /*
- * How full the tables are: trees, endpoints, pools; threads and sockets, which the kernel stores with
- * their owners, without a capacity (0). Sockets as of the last sweep.
+ * How full the tables are: trees, endpoints, pools; threads and sockets, which the kernel stores
+ * with their owners, without a capacity (0). Sockets as of the last sweep.
  */
 void kernel_maps(struct kernel *kernel, struct map_row rows[static KERNEL_MAPS]);
 

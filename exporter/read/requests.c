@@ -63,8 +63,8 @@ int requests_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, uint32_
 		return 0;
 	memset(row, 0, sizeof(*row));
 	for (size_t i = 0; i < kernel->shards; i++) {
-		const struct endpoint_shard *shard =
-			view_at(&kernel->endpoints, (size_t)slot * kernel->shards + i);
+		const struct endpoint_shard *shard = view_at(&kernel->endpoints,
+							     (size_t)slot * kernel->shards + i);
 
 		if (!shard)
 			return -ENOMEM;
@@ -85,8 +85,8 @@ int requests_free(struct kernel *kernel, uint32_t slot)
 		return -ENOMEM;
 	generation = info->generation + 1;
 	for (size_t i = 0; i < kernel->shards; i++) {
-		struct endpoint_shard *shard =
-			view_at(&kernel->endpoints, (size_t)slot * kernel->shards + i);
+		struct endpoint_shard *shard = view_at(&kernel->endpoints,
+						       (size_t)slot * kernel->shards + i);
 
 		if (!shard)
 			return -ENOMEM;

@@ -22,7 +22,8 @@ int requests_sweep(struct kernel *kernel);
 int requests_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, uint32_t *tree,
 		  uint16_t *port, struct endpoint_row *row);
 
-/* Returns @slot to the kernel side, zeroed; sockets that still remember it are stale from now on. */
+/* Returns @slot to the kernel side, zeroed; sockets that still remember it are stale from now on.
+ */
 int requests_free(struct kernel *kernel, uint32_t slot);
 
 /* Adds every cell of @from to @to. */

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "read/requests.h"
 
 /* A writer needs some 20 ns; it can take long only while its virtual CPU is not running. */
@@ -42,8 +43,8 @@ static int states_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, st
 	uint64_t n[STATES] = { 0 }, a[STATES] = { 0 };
 
 	for (size_t i = 0; i <= kernel->cpus; i++) {
-		const struct pool_shard *shard =
-			view_at(&kernel->pool_states, (size_t)slot * (kernel->cpus + 1) + i);
+		const struct pool_shard *shard = view_at(&kernel->pool_states,
+							 (size_t)slot * (kernel->cpus + 1) + i);
 		struct pool_shard copy = { 0 };
 
 		if (!shard)
@@ -69,8 +70,8 @@ static int states_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, st
 static int waits_read(struct kernel *kernel, uint32_t slot, struct pool_row *row)
 {
 	for (size_t i = 0; i < kernel->shards; i++) {
-		const struct pool_waits *waits =
-			view_at(&kernel->pool_waits, (size_t)slot * kernel->shards + i);
+		const struct pool_waits *waits = view_at(&kernel->pool_waits,
+							 (size_t)slot * kernel->shards + i);
 
 		if (!waits)
 			return -ENOMEM;
@@ -82,9 +83,10 @@ static int waits_read(struct kernel *kernel, uint32_t slot, struct pool_row *row
 }
 
 int threads_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, uint32_t *tree,
-		 char name[static COMM_LEN + 1], struct pool_row *row)
+		 char name[static THREADS_NAME_LEN], struct pool_row *row)
 {
 	const struct pool_info *info = view_at(&kernel->pool_info, slot);
+	char raw[COMM_LEN + 1] = "";
 	int r;
 
 	if (!info)
@@ -97,9 +99,9 @@ int threads_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, uint32_t
 		r = waits_read(kernel, slot, row);
 	if (r)
 		return r;
+	memcpy(raw, info->name, COMM_LEN);
+	utf8_copy(name, THREADS_NAME_LEN, slot == SLOT_OTHER ? "other" : raw);
 	*tree = info->tree;
-	memcpy(name, slot == SLOT_OTHER ? "other\0\0\0\0\0\0\0\0\0\0" : info->name, COMM_LEN);
-	name[COMM_LEN] = '\0';
 	return 1;
 }
 
@@ -110,16 +112,16 @@ int threads_free(struct kernel *kernel, uint32_t slot)
 	if (!info)
 		return -ENOMEM;
 	for (size_t i = 0; i <= kernel->cpus; i++) {
-		struct pool_shard *shard =
-			view_at(&kernel->pool_states, (size_t)slot * (kernel->cpus + 1) + i);
+		struct pool_shard *shard = view_at(&kernel->pool_states,
+						   (size_t)slot * (kernel->cpus + 1) + i);
 
 		if (!shard)
 			return -ENOMEM;
 		memset(shard, 0, sizeof(*shard));
 	}
 	for (size_t i = 0; i < kernel->shards; i++) {
-		struct pool_waits *waits =
-			view_at(&kernel->pool_waits, (size_t)slot * kernel->shards + i);
+		struct pool_waits *waits = view_at(&kernel->pool_waits,
+						   (size_t)slot * kernel->shards + i);
 
 		if (!waits)
 			return -ENOMEM;

@@ -8,6 +8,8 @@
 #include "read/kernel.h"
 #include "snapshot.h"
 
+#define THREADS_NAME_LEN 32 /* valid UTF-8, which may need more bytes than the kernel's 15 */
+
 /*
  * Reads pool @slot into @row (names are left NULL), open intervals included up to @now_ns, a
  * CLOCK_MONOTONIC time taken before the call. Returns 1 if the slot is in use, 0 if it is not,
@@ -15,7 +17,7 @@
  * SLOT_OTHER is always in use, and nobody's (0, "other").
  */
 int threads_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, uint32_t *tree,
-		 char name[static COMM_LEN + 1], struct pool_row *row);
+		 char name[static THREADS_NAME_LEN], struct pool_row *row);
 
 /* Returns @slot to the kernel side, zeroed. No thread may be counted in it any more. */
 int threads_free(struct kernel *kernel, uint32_t slot);

@@ -20,7 +20,8 @@ bool trees_take_flag(struct kernel *kernel, uint32_t slot, uint32_t flag);
 /* No process and no thread of it is left. */
 bool tree_ended(const struct tree *tree);
 
-/* Takes away the keys of an ended tree, then frees its slot; its endpoints and pools come before. */
+/* Takes away the keys of an ended tree, then frees its slot; its endpoints and pools come before.
+ */
 int trees_forget_endpoint(struct kernel *kernel, uint32_t tree, uint16_t port);
 int trees_forget_pool(struct kernel *kernel, uint32_t tree, const char name[static COMM_LEN]);
 int trees_free(struct kernel *kernel, uint32_t slot);

@@ -17,7 +17,8 @@ from exporter import Exporter
 
 @pytest.fixture(scope="session")
 def exporter():
-    with Exporter() as running:
+    # Short enough that a scrape does not carry the services of all tests before.
+    with Exporter("--workloads.grace-period=30s") as running:
         yield running
         assert running.stop() == 0
 

@@ -113,6 +113,16 @@ class Exporter:
         scrape = self.wait_for_equal(lambda s: see(Endpoint(s, port)), expected, seconds)
         return Endpoint(scrape, port)
 
+    def wait_for_end(self, port, requests, abandoned=(0, 0), unrequested=0):
+        """Waits until exactly this was counted and nothing is open; returns the endpoint."""
+        expected = {
+            "requests": (requests,) * 3,
+            "abandoned": abandoned,
+            "unrequested": unrequested,
+            "open": (0, 0, 0, 0),
+        }
+        return self.wait_for_endpoint(port, Endpoint.outcome, expected)
+
     def workload_of(self, port):
         """The name under which the exporter shows who listens on @port."""
         scrape = self.wait_until(lambda s: s.rows("workload_connections", port=port))

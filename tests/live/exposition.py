@@ -110,6 +110,15 @@ class Endpoint:
             )
         )
 
+    def outcome(self):
+        """All that became of the requests, and what is still open."""
+        return {
+            "requests": self.counts(),
+            "abandoned": self.abandoned(),
+            "unrequested": self.get("workload_unrequested_sends_total"),
+            "open": self.gauges(),
+        }
+
 
 class Pool:
     """What a scrape says about one pool of one workload."""

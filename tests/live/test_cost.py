@@ -88,10 +88,10 @@ def test_memory_does_not_grow_with_scrapes(exporter):
         return int(Path(f"/proc/{exporter.pid}/status").read_text().split("VmRSS:")[1].split()[0])
 
     for _ in range(20):
-        exporter.scrape()
+        exporter.request()
     before = rss_kib()
     for _ in range(200):
-        exporter.scrape()
+        exporter.request()
     assert rss_kib() - before < 512
 
 

@@ -14,24 +14,6 @@ from clients import REQUEST, exchange, receive, reset
 from exposition import Endpoint
 
 
-def finished(exporter, port, requests):
-    """Waits for that many requests in all three histograms."""
-    return exporter.wait_for_endpoint(port, Endpoint.counts, (requests,) * 3)
-
-
-def closed(exporter, port):
-    """Waits until no connection is left."""
-    return exporter.wait_for_endpoint(port, Endpoint.gauges, (0, 0, 0, 0))
-
-
-def outcome(endpoint):
-    """(requests, abandoned while queued, abandoned in service, sends without a request)"""
-    requests = endpoint.counts()
-    assert len(set(requests)) == 1, requests
-    unrequested = endpoint.get("workload_unrequested_sends_total")
-    return (requests[0], *endpoint.abandoned(), unrequested)
-
-
 def test_a_body_in_many_small_sends_is_one_request(exporter, talk):
     case = talk("read:1000,write:100,eof")
     for _ in range(100):
@@ -39,8 +21,7 @@ def test_a_body_in_many_small_sends_is_one_request(exporter, talk):
         time.sleep(0.001)
     receive(case.client)
     case.client.close()
-    end = closed(exporter, case.port)
-    assert outcome(end) == (1, 0, 0, 0)
+    end = exporter.wait_for_end(case.port, 1)
     assert end.get("workload_received_bytes_total") == 1000
 
 
@@ -51,8 +32,7 @@ def test_a_body_that_comes_late_is_service_and_not_queue(exporter, talk):
     case.client.sendall(REQUEST)
     receive(case.client)
     case.client.close()
-    end = closed(exporter, case.port)
-    assert outcome(end) == (1, 0, 0, 0)
+    end = exporter.wait_for_end(case.port, 1)
     assert end.seconds("queue") < 0.05
     assert end.seconds("service") == pytest.approx(0.3, abs=0.03)
 
@@ -62,8 +42,7 @@ def test_an_answer_in_many_writes_is_one_request(exporter, talk):
     case.client.sendall(REQUEST)
     receive(case.client, 500)
     case.client.close()
-    end = closed(exporter, case.port)
-    assert outcome(end) == (1, 0, 0, 0)
+    end = exporter.wait_for_end(case.port, 1)
     assert end.get("workload_sent_bytes_total") == 500
 
 
@@ -71,8 +50,7 @@ def test_service_ends_with_the_last_write(exporter, talk):
     case = talk("read:100,write:10,sleep:100,write:10,sleep:100,write:10,sleep:400")
     case.client.sendall(REQUEST)
     receive(case.client, 30)
-    end = closed(exporter, case.port)
-    assert outcome(end) == (1, 0, 0, 0)
+    end = exporter.wait_for_end(case.port, 1)
     assert end.seconds("service") == pytest.approx(0.2, abs=0.03)
 
 
@@ -91,8 +69,7 @@ def test_bytes_that_never_pass_read_and_write_are_seen(exporter, talk, script):
     case.client.sendall(REQUEST)
     receive(case.client, 30000)
     case.client.close()
-    end = closed(exporter, case.port)
-    assert outcome(end) == (1, 0, 0, 0)
+    end = exporter.wait_for_end(case.port, 1)
     assert end.get("workload_received_bytes_total") == 100
     assert end.get("workload_sent_bytes_total") == 30000
 
@@ -102,7 +79,7 @@ def test_a_half_closed_client_gets_its_answer_counted(exporter, talk):
     case.client.sendall(REQUEST)
     case.client.shutdown(socket.SHUT_WR)
     receive(case.client)
-    assert outcome(closed(exporter, case.port)) == (1, 0, 0, 0)
+    exporter.wait_for_end(case.port, 1)
 
 
 def test_a_client_that_says_nothing_is_no_request(exporter, talk):
@@ -111,7 +88,7 @@ def test_a_client_that_says_nothing_is_no_request(exporter, talk):
     open_gauges = exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[3], 1).gauges()
     assert open_gauges == (0, 0, 0, 1)
     case.server.ask("go")
-    assert outcome(closed(exporter, case.port)) == (0, 0, 0, 0)
+    exporter.wait_for_end(case.port, 0)
 
 
 def test_a_reset_before_the_read_abandons_a_queued_request(exporter, talk):
@@ -119,10 +96,9 @@ def test_a_reset_before_the_read_abandons_a_queued_request(exporter, talk):
     case.client.sendall(REQUEST)
     exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[0], 1)
     reset(case.client)
-    end = exporter.wait_for_endpoint(case.port, Endpoint.abandoned, (1, 0))
+    exporter.wait_for_endpoint(case.port, Endpoint.abandoned, (1, 0))
     case.server.ask("go")
-    assert outcome(end) == (0, 1, 0, 0)
-    assert outcome(closed(exporter, case.port)) == (0, 1, 0, 0)
+    exporter.wait_for_end(case.port, 0, abandoned=(1, 0))
 
 
 def test_a_server_that_closes_unread_abandons_a_queued_request(exporter, talk):
@@ -130,7 +106,7 @@ def test_a_server_that_closes_unread_abandons_a_queued_request(exporter, talk):
     case.client.sendall(REQUEST)
     exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[0], 1)
     case.server.ask("go")
-    assert outcome(closed(exporter, case.port)) == (0, 1, 0, 0)
+    exporter.wait_for_end(case.port, 0, abandoned=(1, 0))
 
 
 def test_a_reset_during_service_abandons_a_request_in_service(exporter, talk):
@@ -140,26 +116,25 @@ def test_a_reset_during_service_abandons_a_request_in_service(exporter, talk):
     reset(case.client)
     exporter.wait_for_endpoint(case.port, Endpoint.abandoned, (0, 1))
     case.server.ask("go")
-    assert outcome(closed(exporter, case.port)) == (0, 0, 1, 0)
+    exporter.wait_for_end(case.port, 0, abandoned=(0, 1))
 
 
 def test_a_server_that_closes_without_an_answer_abandons_a_request_in_service(exporter, talk):
     case = talk("read:100")
     case.client.sendall(REQUEST)
     exporter.wait_for_endpoint(case.port, Endpoint.abandoned, (0, 1))
-    assert outcome(closed(exporter, case.port)) == (0, 0, 1, 0)
+    exporter.wait_for_end(case.port, 0, abandoned=(0, 1))
 
 
 def test_an_answered_request_is_counted_while_its_connection_idles(exporter, talk):
     case = talk("read:100,write:100,loop")
     exchange(case.client)
-    settled = finished(exporter, case.port, 1)
+    settled = exporter.wait_for_endpoint(case.port, Endpoint.counts, (1, 1, 1))
     assert settled.gauges() == (0, 0, 0, 1)
     assert settled.seconds("service") < 0.1
     exchange(case.client)
     case.client.close()
-    end = closed(exporter, case.port)
-    assert outcome(end) == (2, 0, 0, 0)
+    end = exporter.wait_for_end(case.port, 2)
     assert end.seconds("duration") < 0.2
 
 
@@ -168,8 +143,7 @@ def test_every_request_of_a_connection_has_its_queue_time(exporter, talk):
     for _ in range(3):
         exchange(case.client)
     case.client.close()
-    end = closed(exporter, case.port)
-    assert outcome(end) == (3, 0, 0, 0)
+    end = exporter.wait_for_end(case.port, 3)
     assert end.seconds("queue") == pytest.approx(0.6, abs=0.05)
 
 
@@ -177,8 +151,7 @@ def test_a_peek_does_not_take_the_request(exporter, talk):
     case = talk("peek,sleep:200,read:100,write:100,eof")
     exchange(case.client)
     case.client.close()
-    end = closed(exporter, case.port)
-    assert outcome(end) == (1, 0, 0, 0)
+    end = exporter.wait_for_end(case.port, 1)
     assert end.seconds("queue") == pytest.approx(0.2, abs=0.03)
     assert end.get("workload_received_bytes_total") == 100
 
@@ -188,20 +161,18 @@ def test_a_server_that_speaks_first_answers_nothing(exporter, talk):
     receive(case.client, 20)
     exchange(case.client)
     case.client.close()
-    end = closed(exporter, case.port)
-    assert outcome(end) == (1, 0, 0, 1)
+    end = exporter.wait_for_end(case.port, 1, unrequested=1)
     assert end.get("workload_sent_bytes_total") == 120
 
 
 def test_a_push_after_the_answer_settled_is_no_answer(exporter, talk):
     case = talk("read:100,write:100,wait,write:50,eof")
     exchange(case.client)
-    settled = finished(exporter, case.port, 1)
+    settled = exporter.wait_for_endpoint(case.port, Endpoint.counts, (1, 1, 1))
     case.server.ask("go")
     receive(case.client, 50)
     case.client.close()
-    end = closed(exporter, case.port)
-    assert outcome(end) == (1, 0, 0, 1)
+    end = exporter.wait_for_end(case.port, 1, unrequested=1)
     assert end.seconds("service") == settled.seconds("service")
 
 
@@ -210,7 +181,7 @@ def test_pipelined_requests_read_at_once_are_one(exporter, talk):
     case.client.sendall(REQUEST + REQUEST)
     receive(case.client, 200)
     case.client.close()
-    assert outcome(closed(exporter, case.port)) == (1, 0, 0, 0)
+    exporter.wait_for_end(case.port, 1)
 
 
 def test_pipelined_requests_read_one_by_one_are_counted_each(exporter, talk):
@@ -218,8 +189,7 @@ def test_pipelined_requests_read_one_by_one_are_counted_each(exporter, talk):
     case.client.sendall(REQUEST + REQUEST)
     receive(case.client, 200)
     case.client.close()
-    end = closed(exporter, case.port)
-    assert outcome(end) == (2, 0, 0, 0)
+    end = exporter.wait_for_end(case.port, 2)
     assert end.seconds("queue") == pytest.approx(0.2, abs=0.03)
 
 
@@ -235,6 +205,5 @@ def test_a_request_that_arrives_during_another_waits_from_then_on(exporter, talk
     case.server.ask("go")
     receive(case.client, 200)
     case.client.close()
-    end = closed(exporter, case.port)
-    assert outcome(end) == (2, 0, 0, 0)
+    end = exporter.wait_for_end(case.port, 2)
     assert end.seconds("queue") == pytest.approx(waited, abs=0.03)

@@ -24,8 +24,7 @@ def test_a_prefork_server_is_one_workload(exporter, start):
     workload = exporter.workload_of(server.port)
     load = start(Load, server.port, clients=8, requests=2000)
     assert load.finish()["errors"] == 0
-    end = exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
-    assert end.counts() == (2000, 2000, 2000)
+    end = exporter.wait_for_end(server.port, 2000)
     assert end.scrape.one("workload_processes", workload=workload) == 5
 
 
@@ -92,8 +91,9 @@ def test_a_service_that_ended_keeps_its_counters_and_has_no_threads(exporter, st
     ended = exporter.wait_for_equal(lambda s: s.sum("workload_processes", workload=workload), 0)
     check_never_decrease(counters(before.scrape, workload), counters(ended, workload))
     assert ended.sum("workload_threads", workload=workload) == 0
-    started = ended.sum("workload_threads_started_total", workload=workload)
-    assert ended.sum("workload_threads_exited_total", workload=workload) == started
+    workers = Pool(ended, workload, "worker-#")
+    assert workers.get("workload_threads_started_total") == 4
+    assert workers.get("workload_threads_exited_total") == 4
 
 
 def test_a_workload_without_processes_vanishes_after_the_grace_period(start, exporters):
@@ -110,10 +110,8 @@ def test_five_thousand_connections_leave_nothing_behind(exporter, start):
     before = map_entries(exporter.scrape())
     load = start(Load, server.port, clients=10, requests=5000)
     assert load.finish()["errors"] == 0
-    end = exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
-    assert end.counts() == (5000, 5000, 5000)
+    end = exporter.wait_for_end(server.port, 5000)
     assert end.get("workload_connections_accepted_total") == 5000
-    assert end.abandoned() == (0, 0)
     exporter.wait_until(
         lambda s: all(count <= before[name] for name, count in map_entries(s).items())
     )
@@ -136,9 +134,7 @@ def test_a_reused_descriptor_is_a_new_connection(exporter, start, connect):
         client.sendall(REQUEST + REQUEST)
         receive(client)
         client.close()
-    end = exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
-    assert end.counts() == (20, 20, 20)
-    assert end.abandoned() == (0, 20)
+    exporter.wait_for_end(server.port, 20, abandoned=(0, 20))
 
 
 def test_a_service_that_listened_before_the_exporter_is_measured(start, exporters):
@@ -147,8 +143,7 @@ def test_a_service_that_listened_before_the_exporter_is_measured(start, exporter
     workload = exporter.workload_of(server.port)
     load = start(Load, server.port, clients=4, requests=100)
     assert load.finish()["errors"] == 0
-    end = exporter.wait_for_endpoint(server.port, Endpoint.gauges, IDLE)
-    assert end.counts() == (100, 100, 100)
+    end = exporter.wait_for_end(server.port, 100)
     own = server.ask("stats")["service_ns"]
     assert end.seconds("service") * 1e9 == pytest.approx(own, rel=0.02)
     assert Pool(end.scrape, workload, "worker-#").threads("idle") == 4
@@ -199,9 +194,9 @@ def loaded_programs():
 def test_the_exporter_ends_cleanly_and_leaves_no_program(ending):
     before = loaded_programs()
     exporter = Exporter()
-    assert loaded_programs() > before
+    assert loaded_programs() - before
     assert exporter.stop(ending) == 0
-    wait_until(lambda: loaded_programs() == before, 5, "programs of the exporter are left")
+    wait_until(lambda: loaded_programs() <= before, 5, "programs of the exporter are left")
 
 
 def test_the_exporter_ends_while_it_is_scraped(start):
@@ -224,8 +219,8 @@ def test_two_exporters_see_the_same(exporter, exporters, start):
 
 
 def test_at_start_it_says_in_a_few_lines_what_it_attached_and_found(exporters, start):
-    server = start(Service, "pool_server", workers=4)
+    start(Service, "pool_server", workers=4)
     exporter = exporters()
-    time.sleep(0.2)
-    assert 2 <= len(exporter.log) <= 30
-    assert server.name in "\n".join(exporter.log)
+    exporter.wait_for_log(r"attached \d+ of \d+ probes")
+    exporter.wait_for_log(r"watching \d+ services on \d+ ports")
+    assert len(exporter.log) <= 10

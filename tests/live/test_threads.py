@@ -32,7 +32,10 @@ def quiet(exporter, start_for_module):
     pools["accept"] = (exporter.workload_of(server.port), "worker-#", 6)
     java = start_for_module(JavaPool, 5)
     pools["java"] = (exporter.workload_of(java.port), "pool-#-thread-#", 5)
-    exporter.wait_until(lambda s: all(Pool(s, *p[:2]).threads() == p[2] for p in pools.values()))
+    exporter.wait_for_equal(
+        lambda s: {name: Pool(s, *pool[:2]).threads() for name, pool in pools.items()},
+        {name: pool[2] for name, pool in pools.items()},
+    )
     before = exporter.scrape()
     time.sleep(WINDOW_SECONDS)
     after = exporter.scrape()

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -12,7 +13,6 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "http/landing.h"
 #include "http/listen.h"
 #include "http/server.h"
 
@@ -442,6 +442,7 @@ Test(http, a_client_that_leaves_in_the_middle_does_no_harm)
 	const struct linger reset = { .l_onoff = 1 };
 	_cleanup_(site_stop) struct site site = { 0 };
 
+	signal(SIGPIPE, SIG_DFL);
 	site_start(&site);
 	site.page_bytes = 10 << 20;
 	for (int i = 0; i < 5; i++) {
@@ -472,97 +473,4 @@ Test(http, a_slow_reader_does_not_block_others)
 	serve(&site, fd, POLLIN, now_ms() + PATIENCE_MS);
 	site.page_bytes = 1000;
 	expect_scrape(&site);
-}
-
-Test(listen, an_address_in_use_is_said)
-{
-	char port[8], error[256] = "";
-	_cleanup_(cleanup_close) int first = http_listen("127.0.0.1", "0", error, sizeof(error));
-
-	cr_assert_geq(first, 0, "%s", error);
-	snprintf(port, sizeof(port), "%u", http_listen_port(first));
-	cr_expect_eq(http_listen("127.0.0.1", port, error, sizeof(error)), -EADDRINUSE);
-	cr_expect_not_null(strstr(error, "cannot listen on 127.0.0.1:"));
-	cr_expect_not_null(strstr(error, "Address already in use"));
-}
-
-Test(listen, a_name_without_address_is_said)
-{
-	char error[256] = "";
-
-	cr_expect_eq(http_listen("no-such-host.invalid", "0", error, sizeof(error)),
-		     -EADDRNOTAVAIL);
-	cr_expect_not_null(strstr(error, "cannot listen on no-such-host.invalid:0: "));
-	cr_expect_eq(http_listen("192.0.2.1", "0", error, sizeof(error)), -EADDRNOTAVAIL);
-	cr_expect_not_null(strstr(error, "cannot listen on 192.0.2.1:0: "));
-}
-
-Test(listen, every_interface_includes_ipv4)
-{
-	char error[256] = "";
-	_cleanup_(cleanup_close) int fd = http_listen("", "0", error, sizeof(error));
-	_cleanup_(cleanup_close) int client = -1;
-	struct site site = { 0 };
-
-	cr_assert_geq(fd, 0, "%s", error);
-	site.port = http_listen_port(fd);
-	client = connect_to(&site);
-	cr_expect_geq(client, 0);
-}
-
-/* The page for one workload of this name. */
-static void render_landing(const char *workload, struct buffer *out)
-{
-	struct workload_row workloads[] = {
-		{ .workload = workload, .runtime = "jvm", .processes = 3 }
-	};
-	struct endpoint_row endpoints[] = {
-		{ .workload = workload, .port = "8080", .queued = 4, .in_service = 5 },
-		{ .workload = "another", .port = "9999" },
-	};
-	struct probe_row probes[] = { { "requests", "sk_data_ready", 1 },
-				      { "threads", "sched_switch", 0 } };
-	struct build_row build = { "1.2.3", "abcdef", "main", "gcc" };
-	struct snapshot snapshot = {
-		.workloads = workloads,
-		.workloads_len = 1,
-		.endpoints = endpoints,
-		.endpoints_len = 2,
-		.probes = probes,
-		.probes_len = 2,
-		.build = &build,
-	};
-
-	cr_assert_eq(landing_render(&snapshot, "/metrics", out), 0);
-	buffer_char(out, '\0');
-}
-
-static void expect_contains(const struct buffer *page, const char *text)
-{
-	cr_expect_not_null(strstr(page->data, text), "no %s", text);
-}
-
-Test(landing, shows_what_is_watched_and_attached)
-{
-	_cleanup_(buffer_free) struct buffer page = BUFFER_INIT(65536);
-
-	render_landing("shop", &page);
-	expect_contains(&page, "Version 1.2.3");
-	expect_contains(&page, "<a href=\"/metrics\">");
-	expect_contains(&page, "<a href=\"/-/healthy\">");
-	expect_contains(&page, "<tr><td>shop</td><td>jvm</td><td>3</td>"
-			       "<td>8080: 4 queued, 5 in service</td></tr>");
-	expect_contains(&page, "<tr><td>requests</td><td>sk_data_ready</td><td>yes</td></tr>");
-	expect_contains(&page,
-			"<tr><td>threads</td><td>sched_switch</td><td class=\"no\">no</td></tr>");
-}
-
-Test(landing, names_cannot_become_markup)
-{
-	_cleanup_(buffer_free) struct buffer page = BUFFER_INIT(65536);
-
-	render_landing("<script>alert(\"'&'\")</script>\x01\xff", &page);
-	cr_expect_null(strstr(page.data, "<script"));
-	expect_contains(&page, "<td>&lt;script&gt;alert(&quot;&#39;&amp;&#39;&quot;)&lt;/script&gt;"
-			       "\xef\xbf\xbd\xef\xbf\xbd</td>");
 }

@@ -386,7 +386,7 @@ Test(ledger, rows_that_do_not_fit_are_other_for_as_long_as_their_workload_lives)
 	cr_expect_eq(len, LEDGER_ENDPOINTS_MAX);
 	cr_expect_eq(ledger_rows_full(ledger), 4);
 	cr_expect_eq(workloads_len(ledger), 3);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 6; i++) {
 		ledger_begin(ledger);
 		add_ports(ledger, small, 1, 4);
 		cr_assert_eq(ledger_end(ledger, now_ns += GRACE), 0);
