@@ -111,7 +111,7 @@ $(BUILD)/version.h: FORCE
 	@printf '#define VERSION "%s"\n#define REVISION "%s"\n#define BRANCH "%s"\n' \
 		'$(VERSION)' '$(REVISION)' '$(BRANCH)' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
-FORCE:
+.PHONY: FORCE
 
 $(BUILD)/exporter/%.o: exporter/%.c Makefile | $(BUILD)/version.h $(SKELETONS)
 	$(if $(Q),@echo "  CC     $@")

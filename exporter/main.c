@@ -30,6 +30,7 @@
 
 #define EXIT_USAGE 2
 #define PROC_ROOT "/proc"
+#define SAY_BYTES 1000 /* of services named at start */
 
 struct app {
 	struct config config;
@@ -105,17 +106,25 @@ static int say_features(const struct app *app)
 	return 0;
 }
 
+/* The first services with their ports, in one line: enough to see that the right ones are found. */
 static void say_workloads(struct app *app)
 {
+	_cleanup_(buffer_free) struct buffer line = BUFFER_INIT(SAY_BYTES);
 	struct snapshot snapshot;
+	const char *before = "";
 
 	collector_collect(&app->collector, &snapshot);
-	log_info(&app->log, "watching %zu services on %zu ports", snapshot.workloads_len,
-		 snapshot.endpoints_len);
-	for (size_t i = 0; i < snapshot.workloads_len; i++)
-		log_debug(&app->log, "watching %s: runtime %s, %llu processes",
-			  snapshot.workloads[i].workload, snapshot.workloads[i].runtime,
-			  (unsigned long long)snapshot.workloads[i].processes);
+	for (size_t i = 0; i < snapshot.endpoints_len; i++) {
+		const struct endpoint_row *row = &snapshot.endpoints[i];
+
+		if (strcmp(row->workload, before) != 0)
+			buffer_printf(&line, "%s%s", i ? ", " : "", row->workload);
+		buffer_printf(&line, ":%s", row->port);
+		before = row->workload;
+	}
+	log_info(&app->log, "watching %zu services on %zu ports: %.*s%s", snapshot.workloads_len,
+		 snapshot.endpoints_len, (int)line.len, line.data ? line.data : "",
+		 line.error ? " ..." : "");
 }
 
 /* What runs already: its listeners, then their connections; threads follow in the registry. */
