@@ -27,6 +27,7 @@ COLOURS = dict(zip(STATES, (32, 33, 31, 35, 36, 34, 37, 90)))
 BAR = 40
 WINDOW_S = 5
 POOLS_SHOWN = 4
+START_S = 60
 
 Phase = collections.namedtuple("Phase", "name server client text look")
 
@@ -41,8 +42,8 @@ PHASES = (
     Phase("more threads", {"workers": 20, "service-us": 40000}, {"clients": 20},
           "20 clients, 20 workers, 40 ms of work per request",
           "the same load with 20 threads: five times the rate, nothing queued."),
-    Phase("hot lock", {"workers": 8, "service-us": 5000, "lock-us": 10000}, {"clients": 8},
-          "8 clients, 8 workers, 10 ms of each request under one mutex",
+    Phase("hot lock", {"workers": 8, "service-us": 2000, "lock-us": 4000}, {"clients": 8},
+          "8 clients, 8 workers, 4 ms per request under one mutex",
           "service has become slow and the threads are in `lock`: more threads would only make "
           "that queue longer."),
 )
@@ -330,7 +331,7 @@ class Exporter:
         for line in self.process.stderr:
             text = line.decode("utf-8", "replace").rstrip()
             self.log.append(text)
-            match = re.search(r"listening on (http://\S+?)/?[\"'\s]*$", text)
+            match = re.search(r"listening on (http://[^/\s\"]+)", text)
             if match:
                 self.urls.put(match.group(1))
         self.urls.put(None)
@@ -340,8 +341,11 @@ class Exporter:
         return Failure("\n".join(list(self.log) + ["demo: " + what]))
 
     def url(self):
-        """Waits as long as it takes: sudo may be asking for a password."""
-        url = self.urls.get()
+        """Waits generously: sudo may be asking for a password."""
+        try:
+            url = self.urls.get(timeout=START_S)
+        except queue.Empty:
+            raise self.failure("the exporter does not say where it listens") from None
         if not url:
             raise self.failure("the exporter did not start")
         return url

@@ -70,6 +70,19 @@ static inline int syscall_syncs(__s64 number)
 	}
 }
 
+/*
+ * Without descriptors it is a sleep. With one, in the middle of a request, it is a client library
+ * that waits for its answer (libpq, JDBC, sockets with a timeout); an event loop waits for more.
+ */
+static inline __u32 classify_poll(const struct sleeper *sleeper)
+{
+	__u32 descriptors = sleeper->args[1];
+
+	if (!descriptors)
+		return STATE_SLEEP;
+	return descriptors == 1 && sleeper->in_request ? STATE_NETWORK : STATE_IDLE;
+}
+
 static inline __u32 classify_syscall(const struct sleeper *sleeper)
 {
 	switch (sleeper->syscall) {
@@ -84,7 +97,7 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
 #ifdef SYS_POLL
 	case SYS_POLL:
-		return sleeper->args[1] ? STATE_IDLE : STATE_SLEEP;
+		return classify_poll(sleeper);
 	case SYS_SELECT:
 		return sleeper->args[0] ? STATE_IDLE : STATE_SLEEP;
 	case SYS_EPOLL_WAIT:
@@ -100,7 +113,7 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 	case SYS_RT_SIGSUSPEND:
 		return STATE_IDLE;
 	case SYS_PPOLL:
-		return sleeper->args[1] ? STATE_IDLE : STATE_SLEEP;
+		return classify_poll(sleeper);
 	case SYS_PSELECT6:
 		return sleeper->args[0] ? STATE_IDLE : STATE_SLEEP;
 	case SYS_NANOSLEEP:

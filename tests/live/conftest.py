@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
+pytest.register_assert_rewrite("exporter", "services", "clients", "exposition")
+
 import services
 from exporter import Exporter
 

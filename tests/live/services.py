@@ -191,16 +191,29 @@ class Redis(Process):
         raise AssertionError("redis did not start")
 
 
+def _java_program(name):
+    """
+    The `java` program under another name. It finds its runtime relative to where it lies, so that
+    is linked beside it.
+    """
+    home = Path(shutil.which("java")).resolve().parents[1]
+    own_home = SCRATCH / f"{name}.home"
+    (own_home / "bin").mkdir(parents=True)
+    for part in ("lib", "conf"):
+        (own_home / part).symlink_to(home / part)
+    return shutil.copy(home / "bin" / "java", own_home / "bin" / name)
+
+
 class JavaPool(Process):
     """A Java fixed thread pool (workloads/JavaPool.java) that may have nothing to do."""
 
     def __init__(self, threads):
-        classes = BUILD / "live" / "java"
+        classes = SCRATCH / "classes"
         source = Path(__file__).parent.parent / "workloads" / "JavaPool.java"
         if not (classes / "JavaPool.class").exists():
             subprocess.run(["javac", "-d", classes, source], check=True)
         super().__init__(
-            ["java", "-cp", classes, "JavaPool", threads, free_port()],
+            [_java_program(unique_name("java")), "-cp", classes, "JavaPool", threads, free_port()],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -78,9 +78,9 @@ def test_it_describes_itself(busy):
     assert busy.rows("workload_exporter_dropped_total")
     entries = {r[0]["map"]: r[1] for r in busy.rows("workload_exporter_map_entries")}
     capacity = {r[0]["map"]: r[1] for r in busy.rows("workload_exporter_map_capacity")}
-    assert entries.keys() == capacity.keys() != set()
-    # Storage on sockets and threads has no capacity of its own: 0.
-    assert all(entries[name] <= capacity[name] or not capacity[name] for name in entries)
+    # Storage on sockets and threads has no capacity of its own.
+    assert set() < capacity.keys() <= entries.keys()
+    assert all(entries[name] <= capacity[name] for name in capacity)
 
 
 def test_metrics_are_text_0_0_4(exporter):

@@ -118,6 +118,13 @@ def test_a_pool_keeps_its_total_while_its_threads_come_and_go(exporter, start):
     server.ask("finish")
 
 
+def test_threads_older_than_the_listener_are_all_found(exporter, start):
+    for _ in range(4):
+        server = start(Service, "locker", mode="condvar", threads=300, early=1)
+        workload = exporter.workload_of(server.port)
+        exporter.wait_for_equal(lambda s, w=workload: Pool(s, w, LOCKERS).threads("idle"), 300)
+
+
 def test_threads_that_name_themselves_are_in_the_pool_of_that_name(exporter, start):
     server = start(Service, "pool_server", workers=7, mode="queue")
     workload = exporter.workload_of(server.port)

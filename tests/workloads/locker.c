@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Threads that spend their time in one known way, with their own clocks as reference. It listens
- * (and answers nobody), because only what listens is a workload. Threads are named locker-N from
- * birth, the main thread main-0.
+ * (and answers nobody), because only what listens is a workload. Threads name themselves locker-N,
+ * the main thread main-0; short threads inherit the name of the thread that starts them.
  *
  * --mode=mutex, rwlock (odd threads read) or pi: contend on one lock, held for --hold-us of
  *   computation and --hold-sleep-us of sleep, with --think-us of sleep between.
@@ -161,22 +161,20 @@ static void *thread_main(void *argument)
 {
 	struct thread *thread = argument;
 
+	thread_name_set("locker", thread->number);
 	mode_find(thread->locker->mode)(thread);
 	return NULL;
 }
 
-/* A thread inherits its name: borrowed by the main thread, so that the pool has it from birth. */
 static void threads_start(struct locker *locker, struct thread *threads)
 {
 	long i;
 
 	for (i = 0; i < locker->threads; i++) {
 		threads[i] = (struct thread){ .locker = locker, .number = i };
-		thread_name_set("locker", i);
 		threads[i].begin_ns = clock_now_ns();
 		threads[i].id = thread_start(thread_main, &threads[i]);
 	}
-	thread_name_set("main", 0);
 }
 
 static void threads_end(struct locker *locker)
@@ -248,7 +246,7 @@ int main(int argc, char **argv)
 	struct locker locker = { .mode = "mutex", .threads = 4 };
 	const char *address = "127.0.0.1";
 	struct thread *threads;
-	long port = 0;
+	long port = 0, early = 0;
 	const struct option_row options[] = {
 		{ "address", NULL, &address, "to listen on" },
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
@@ -258,6 +256,7 @@ int main(int argc, char **argv)
 		{ "hold-sleep-us", &locker.hold_sleep_us, NULL,
 		  "sleep with the lock held; life of a short thread" },
 		{ "think-us", &locker.think_us, NULL, "sleep between" },
+		{ "early", &early, NULL, "1: `start` before listening" },
 		{ "children", &locker.children, NULL, "short threads per thread" },
 		{ 0 },
 	};
@@ -268,6 +267,8 @@ int main(int argc, char **argv)
 		die("calloc");
 	locker_init(&locker);
 	thread_name_set("main", 0);
+	if (early)
+		threads_start(&locker, threads);
 	ready_print(listen_open(address, port, 16));
 	commands_obey(&locker, threads);
 	exit(0);
