@@ -87,7 +87,8 @@ def exporter():
 
 def loaded_names():
     """As short as the kernel keeps them: bpftool knows longer ones from type information."""
-    return {program.get("name", "")[:NAME_MAX] for program in json.loads(output("bpftool", "-j", "prog"))}
+    programs_now = json.loads(output("bpftool", "-j", "prog"))
+    return {program.get("name", "")[:NAME_MAX] for program in programs_now}
 
 
 @pytest.mark.parametrize("feature", FEATURES)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services and exporters that come and go: nothing is lost, doubled, counted down or left behind."""
+"""Services and exporters come and go: nothing is lost, doubled, counted down or left behind."""
 
 import json
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -216,6 +215,19 @@ def test_two_exporters_see_the_same(exporter, exporters, start):
     assert start(Load, server.port, requests=100).finish()["errors"] == 0
     for watching in (exporter, other):
         watching.wait_for_endpoint(server.port, Endpoint.counts, (100, 100, 100))
+
+
+def test_two_exporters_both_find_all_threads_of_a_late_listener(exporter, exporters, start):
+    """Their walks over its threads run at the same time and disturb each other."""
+    both = (exporter, exporters())
+    for _ in range(8):
+        server = start(Service, "locker", mode="condvar", threads=300, early=1)
+        for watching in both:
+            workload = watching.workload_of(server.port)
+            watching.wait_for_equal(
+                lambda s, w=workload: Pool(s, w, "locker-#").threads("idle"), 300
+            )
+        server.stop()
 
 
 def test_at_start_it_says_in_a_few_lines_what_it_attached_and_found(exporters, start):

@@ -5,6 +5,7 @@
  */
 #include <criterion/criterion.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -86,7 +87,7 @@ static void expect_rows(const struct row *rows, size_t len)
 Test(classify, waiting_for_events_or_connections_is_idle_even_in_a_request)
 {
 	static const struct row rows[] = {
-		SAME("poll", NR(7, NONE), STATE_IDLE, 0x7000, 1),
+		SAME("poll", NR(7, NONE), STATE_IDLE, 0x7000, 2),
 		SAME("ppoll", NR(271, 73), STATE_IDLE, 0x7000, 2),
 		SAME("select", NR(23, NONE), STATE_IDLE, 5),
 		SAME("pselect6", NR(270, 72), STATE_IDLE, 5),
@@ -124,6 +125,31 @@ Test(classify, poll_and_select_without_descriptors_are_sleep)
 		SAME("ppoll", NR(271, 73), STATE_SLEEP, 0x7000, 0, 0x7000),
 		SAME("select", NR(23, NONE), STATE_SLEEP, 0, 0x7000),
 		SAME("pselect6", NR(270, 72), STATE_SLEEP, 0, 0x7000),
+	};
+
+	expect_rows(rows, LEN(rows));
+}
+
+/* A client library that waits for its answer polls one descriptor; an event loop polls more. */
+Test(classify, poll_for_one_descriptor_is_network_in_a_request_and_else_idle)
+{
+	static const struct row rows[] = {
+		ELSE_IDLE("poll", NR(7, NONE), STATE_NETWORK, 0x7000, 1),
+		ELSE_IDLE("ppoll", NR(271, 73), STATE_NETWORK, 0x7000, 1),
+		SAME("select", NR(23, NONE), STATE_IDLE, 1),
+		SAME("pselect6", NR(270, 72), STATE_IDLE, 1),
+	};
+
+	expect_rows(rows, LEN(rows));
+}
+
+/* poll(struct pollfd *, unsigned int, int) */
+Test(classify, upper_half_of_the_number_of_polled_descriptors_is_ignored)
+{
+	static const struct row rows[] = {
+		SAME("no descriptor", NR(271, 73), STATE_SLEEP, 0x7000, JUNK),
+		ELSE_IDLE("one", NR(271, 73), STATE_NETWORK, 0x7000, JUNK | 1),
+		SAME("two", NR(271, 73), STATE_IDLE, 0x7000, JUNK | 2),
 	};
 
 	expect_rows(rows, LEN(rows));
@@ -220,6 +246,18 @@ Test(classify, a_futex_to_be_woken_by_is_wait_in_a_request_and_else_idle)
 		ELSE_IDLE("expected -1", NR_FUTEX, STATE_WAIT, 0x1000, 128, UINT32_MAX),
 		ELSE_IDLE("futex_wait", 455, STATE_WAIT, 0x1000, 0, 2, 2),
 		ELSE_IDLE("futex_waitv", 449, STATE_WAIT, 0x1000, 2, 2, 2),
+	};
+
+	expect_rows(rows, LEN(rows));
+}
+
+/* Thread ids are those of the container: its second and third thread have such ones. */
+Test(classify, joining_a_thread_with_a_small_id_is_no_lock, .disabled = true)
+{
+	static const struct row rows[] = {
+		ELSE_IDLE("pthread_join", NR_FUTEX, STATE_WAIT, 0x1000, 265, 2),
+		ELSE_IDLE("pthread_join", NR_FUTEX, STATE_WAIT, 0x1000, 265, 3),
+		ELSE_IDLE("pthread_timedjoin_np", NR_FUTEX, STATE_WAIT, 0x1000, 9, 2),
 	};
 
 	expect_rows(rows, LEN(rows));
