@@ -85,8 +85,11 @@ int BPF_PROG(discovery_newtask, struct task_struct *task, __u64 clone_flags)
 	if (!tree)
 		return 0;
 	thread = thread_make(task);
-	if (!thread)
+	if (!thread) {
+		tree_ask_walk(tree);
+		doorbell_ring(tree);
 		return 0;
+	}
 	thread->tree = tree;
 	if (!(clone_flags & CLONE_THREAD))
 		process_count(thread, tree);
@@ -151,6 +154,8 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 		leader = thread_make(task->group_leader);
 		if (leader)
 			process_join(leader, tracked->tree);
+		else
+			drop(DROP_THREAD_STORAGE);
 		return;
 	}
 	listener_track(sk, tree_found(task));

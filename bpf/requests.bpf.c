@@ -113,13 +113,16 @@ static inline void connection_read(struct sock *sk, struct tracked *tracked,
 {
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 	struct request ended = {};
+	__u64 arrived;
 	__u32 events;
 
 	if (!tcp)
 		return;
 	tracked->adopted = 0;
-	events = conn_read(&tracked->conn, bpf_ktime_get_ns(), unread_bytes(sk, tcp),
-			   tcp->write_seq, &ended);
+	arrived = conn_take(&tracked->conn);
+	if (unread_bytes(sk, tcp))
+		conn_left(&tracked->conn);
+	events = conn_read(&tracked->conn, bpf_ktime_get_ns(), arrived, tcp->write_seq, &ended);
 	events_record(shard, events, &ended);
 	if (thread)
 		thread->in_request = 1;
@@ -157,14 +160,26 @@ int BPF_PROG(requests_read, struct sock *sk, int ret, int flags)
 	return 0;
 }
 
+static inline void connection_sent(struct sock *sk, struct tracked *tracked,
+				   struct endpoint_shard *shard)
+{
+	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+	struct request ended = {};
+	__u32 events;
+
+	if (!tcp)
+		return;
+	events = conn_sent(&tracked->conn, bpf_ktime_get_ns(), unread_bytes(sk, tcp),
+			   tcp->write_seq, &ended);
+	events_record(shard, events, &ended);
+}
+
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(requests_sent, struct sock *sk, int ret, int flags)
 {
 	struct tracked *tracked;
 	struct endpoint_shard *shard;
 	struct thread *thread;
-	struct tcp_sock *tcp;
-	__u32 events;
 
 	if (ret <= 0)
 		return 0;
@@ -179,11 +194,8 @@ int BPF_PROG(requests_sent, struct sock *sk, int ret, int flags)
 	thread = thread_of(bpf_get_current_task_btf());
 	if (thread)
 		thread->in_request = 0;
-	tcp = bpf_skc_to_tcp_sock(sk);
-	if (!tcp || tracked->conn.closed || tracked->adopted)
-		return 0;
-	events = conn_sent(&tracked->conn, bpf_ktime_get_ns(), tcp->write_seq);
-	events_record(shard, events, NULL);
+	if (!tracked->conn.closed && !tracked->adopted)
+		connection_sent(sk, tracked, shard);
 	return 0;
 }
 

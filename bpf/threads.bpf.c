@@ -363,6 +363,31 @@ static inline void thread_adopt(struct task_struct *task, struct thread *thread,
 	thread_count(thread, tree);
 }
 
+/*
+ * The tree of @task, whose process joins that of its parent if it is in no other and in the same
+ * cgroup: as if we had been there when it was born.
+ */
+static inline __u32 walk_tree(struct task_struct *task)
+{
+	struct task_struct *leader_task = task->group_leader;
+	__u32 index = tree_of(task);
+	struct thread *leader;
+	struct tree *tree;
+
+	if (index)
+		return index;
+	index = tree_of(leader_task->real_parent);
+	tree = tree_at(index);
+	if (!tree || tree->cgroup != cgroup_of(leader_task))
+		return 0;
+	leader = thread_make(leader_task);
+	if (leader)
+		process_join(leader, index);
+	else
+		tree_ask_walk(index);
+	return leader ? index : 0;
+}
+
 /* All threads of processes that belong to a tree and are not counted in it. */
 SEC("iter/task")
 int threads_walk(struct bpf_iter__task *ctx)
@@ -373,12 +398,13 @@ int threads_walk(struct bpf_iter__task *ctx)
 
 	if (!task || task->flags & PF_KTHREAD || task->exit_state)
 		return 0;
-	tree = tree_of(task);
+	tree = walk_tree(task);
 	if (!tree)
 		return 0;
 	thread = thread_make(task);
-	if (!thread || thread->counted == tree)
-		return 0;
-	thread_adopt(task, thread, tree);
+	if (!thread)
+		tree_ask_walk(tree);
+	else if (thread->counted != tree)
+		thread_adopt(task, thread, tree);
 	return 0;
 }

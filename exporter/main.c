@@ -180,7 +180,7 @@ static int listen_start(struct app *app, int *fd)
 
 	*fd = http_listen(app->config.listen.host, app->config.listen.port, error, sizeof(error));
 	if (*fd < 0) {
-		log_error(&app->log, "cannot listen: %s", error);
+		log_error(&app->log, "%s", error);
 		return *fd;
 	}
 	return 0;
@@ -290,11 +290,12 @@ static int app_run(struct app *app)
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 
-	log_info(&app->log, "workload_exporter, version %s (branch: %s, revision: %s)", VERSION,
-		 BRANCH, REVISION);
 	r = listen_start(app, &listen_fd);
-	if (!r)
+	if (!r) {
+		log_info(&app->log, "workload_exporter, version %s (branch: %s, revision: %s)",
+			 VERSION, BRANCH, REVISION);
 		r = measure_start(app);
+	}
 	if (r) {
 		cleanup_close(&listen_fd);
 		return r;

@@ -2,6 +2,7 @@
 #include "registry.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -9,6 +10,8 @@
 #include "read/requests.h"
 #include "read/threads.h"
 #include "read/trees.h"
+
+#define WALK_PASSES_MAX 100
 
 void registry_init(struct registry *registry, struct kernel *kernel, struct ledger *ledger,
 		   const char *proc_root)
@@ -101,15 +104,14 @@ static void tree_retire(struct registry *registry, uint32_t slot, uint64_t now_n
 	trees_free(registry->kernel, slot);
 }
 
-/* Returns whether tasks must be walked for this tree. */
-static bool tree_refresh(struct registry *registry, uint32_t slot, uint64_t now_ns)
+static void tree_refresh(struct registry *registry, uint32_t slot, uint64_t now_ns)
 {
 	struct member *member = &registry->members[slot];
 	struct tree tree;
 
 	if (trees_read(registry->kernel, slot, &tree) != 1) {
 		member->known = false;
-		return false;
+		return;
 	}
 	if (!member_is(member, &tree)) {
 		member->known = false;
@@ -117,7 +119,7 @@ static bool tree_refresh(struct registry *registry, uint32_t slot, uint64_t now_
 	}
 	if (tree_ended(&tree)) {
 		tree_retire(registry, slot, now_ns);
-		return false;
+		return;
 	}
 	/*
 	 * A wrapper that listens and then becomes the server: the new name takes the history over,
@@ -125,18 +127,44 @@ static bool tree_refresh(struct registry *registry, uint32_t slot, uint64_t now_
 	 */
 	if (trees_take_flag(registry->kernel, slot, TREE_EXEC))
 		member_identify(registry, slot, &tree);
-	return trees_take_flag(registry->kernel, slot, TREE_WALK);
+}
+
+/* Whether any tree asks for a walk; takes the requests. */
+static bool walk_wanted(struct registry *registry)
+{
+	bool wanted = false;
+
+	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
+		wanted |= trees_take_flag(registry->kernel, slot, TREE_WALK);
+	return wanted;
+}
+
+/*
+ * Walks tasks until all are found. One pass may not be enough: the kernel makes the storage of
+ * threads from a small cache, which it fills anew a moment later, and the walk then asks again.
+ */
+static int walk_tasks(struct registry *registry)
+{
+	struct kernel *kernel = registry->kernel;
+	int r = 0;
+
+	if (!loader_feature(kernel->loader, FEATURE_THREADS)->on)
+		return 0;
+	for (int pass = 0; pass < WALK_PASSES_MAX && !r && walk_wanted(registry); pass++) {
+		if (pass)
+			sched_yield();
+		r = loader_walk(kernel->loader, WALK_TASKS);
+	}
+	return r;
 }
 
 int registry_refresh(struct registry *registry, uint64_t now_ns)
 {
-	bool walk = false;
-	int r = 0;
+	int r;
 
 	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
-		walk |= tree_refresh(registry, slot, now_ns);
-	if (walk && loader_feature(registry->kernel->loader, FEATURE_THREADS)->on)
-		r = loader_walk(registry->kernel->loader, WALK_TASKS);
+		tree_refresh(registry, slot, now_ns);
+	r = walk_tasks(registry);
 	if (r)
 		registry->kernel->lost[DROP_WALK]++;
 	return r;

@@ -13,7 +13,7 @@
 
 /* Bits of tree.flags, set by the kernel side, cleared by user space. */
 #define TREE_USED 1U /* the slot belongs to a process */
-#define TREE_WALK 2U /* its founder had threads already: walk the tasks */
+#define TREE_WALK 2U /* some of its threads are not counted: walk the tasks */
 #define TREE_EXEC 4U /* the founder has a new executable: identify again */
 
 struct tree {

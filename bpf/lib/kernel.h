@@ -101,6 +101,7 @@ struct task_struct {
 	unsigned int in_iowait : 1;
 	int pid;
 	int tgid;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	__u64 start_boottime;
 	char comm[16];

@@ -15,16 +15,24 @@ static inline struct thread *thread_of(struct task_struct *task)
 	return bpf_task_storage_get(&tasks, task, 0, 0);
 }
 
-/* Storage of @task, made if it has none; process context or an iterator only (see design). */
+/*
+ * Storage of @task, made if it has none. Process context or an iterator only: making it allocates,
+ * which must not happen under a run queue's lock. NULL where the allocator's cache is empty.
+ */
 static inline struct thread *thread_make(struct task_struct *task)
 {
 	struct thread fresh = { .where = thread_where(SLOT_OTHER, STATE_NONE), .stale = 1 };
-	struct thread *thread = bpf_task_storage_get(&tasks, task, &fresh,
-						     BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (!thread)
-		drop(DROP_THREAD_STORAGE);
-	return thread;
+	return bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* A member of @index has no storage: user space shall walk the tasks, as often as it takes. */
+static inline void tree_ask_walk(__u32 index)
+{
+	struct tree *tree = tree_at(index);
+
+	if (tree)
+		__sync_fetch_and_or(&tree->flags, TREE_WALK);
 }
 
 /* The tree of a process is that of its leader: one word for all its threads. */
@@ -81,8 +89,10 @@ static inline __u32 tree_found(struct task_struct *task)
 	struct tree *tree;
 	__u32 before, index;
 
-	if (!leader)
+	if (!leader) {
+		drop(DROP_THREAD_STORAGE);
 		return 0;
+	}
 	before = leader->tree;
 	tree = tree_at(before);
 	if (tree && tree->tgid == (__u32)leader_task->tgid &&

@@ -21,6 +21,7 @@ struct sleeper {
 };
 
 /* include/uapi/linux/futex.h */
+#define FUTEX_PRIVATE_FLAG 0x80U
 #define FUTEX_CMD_MASK 0x7fU /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME (0x100) */
 #define FUTEX_WAIT 0U
 #define FUTEX_LOCK_PI 6U
@@ -42,7 +43,8 @@ static inline int futex_is_lock(__u32 op, __u32 expected)
 	case FUTEX_WAIT:
 		return expected == 2;
 	case FUTEX_WAIT_BITSET:
-		return expected == 2 || expected == 3;
+		/* Shared, it is pthread_join, and 2 or 3 a thread of a container. */
+		return op & FUTEX_PRIVATE_FLAG && (expected == 2 || expected == 3);
 	default:
 		return 0;
 	}
@@ -99,7 +101,7 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 	case SYS_POLL:
 		return classify_poll(sleeper);
 	case SYS_SELECT:
-		return sleeper->args[0] ? STATE_IDLE : STATE_SLEEP;
+		return (__u32)sleeper->args[0] ? STATE_IDLE : STATE_SLEEP;
 	case SYS_EPOLL_WAIT:
 	case SYS_PAUSE:
 #endif
@@ -115,7 +117,7 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 	case SYS_PPOLL:
 		return classify_poll(sleeper);
 	case SYS_PSELECT6:
-		return sleeper->args[0] ? STATE_IDLE : STATE_SLEEP;
+		return (__u32)sleeper->args[0] ? STATE_IDLE : STATE_SLEEP;
 	case SYS_NANOSLEEP:
 	case SYS_CLOCK_NANOSLEEP:
 		return STATE_SLEEP;

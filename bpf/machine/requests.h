@@ -59,50 +59,85 @@ static inline void conn_readable(struct conn *conn, __u64 now)
 		__sync_val_compare_and_swap(&conn->arrived_ns, 0, now);
 }
 
-/* Takes the stamp of the waiting bytes. If some stay unread, theirs is the latest arrival. */
-static inline __u64 conn_take(struct conn *conn, int unread)
+/*
+ * A thread has taken bytes, in three steps whose order loses no arrival: first the stamp of what
+ * waited is taken (0: not seen), then the caller looks whether bytes are left and says so (theirs
+ * is the latest arrival), then the machine is told of the read.
+ */
+static inline __u64 conn_take(struct conn *conn)
 {
-	__u64 arrived = 0;
+	return conn->arrived_ns ? __sync_lock_test_and_set(&conn->arrived_ns, 0) : 0;
+}
 
-	if (conn->arrived_ns)
-		arrived = __sync_lock_test_and_set(&conn->arrived_ns, 0);
-	if (unread)
-		__sync_val_compare_and_swap(&conn->arrived_ns, 0, conn->latest_ns);
-	return arrived;
+static inline void conn_left(struct conn *conn)
+{
+	__sync_val_compare_and_swap(&conn->arrived_ns, 0, conn->latest_ns);
 }
 
 /*
- * A thread has taken bytes; @unread: others are still there; @sent_seq: tcp_sock.write_seq, which
- * tells an answer even when the hook that follows its send has not run yet (two threads).
+ * @sent_seq: tcp_sock.write_seq, which tells an answer even when the hook that follows its send has
+ * not run yet (two threads).
  */
-static inline __u32 conn_read(struct conn *conn, __u64 now, int unread, __u32 sent_seq,
+static inline __u32 conn_read(struct conn *conn, __u64 now, __u64 arrived, __u32 sent_seq,
 			      struct request *ended)
 {
-	__u64 arrived = conn_take(conn, unread);
-	__u64 phase = conn->phase;
-	__u32 events = REQUEST_BEGAN;
+	__u64 phase, seen = conn->phase;
+	__u32 start = conn->start_seq, events = REQUEST_BEGAN;
 
-	if (phase == PHASE_SERVICE && sent_seq == conn->start_seq)
-		return 0; /* one more piece of the same request */
+	if (seen == PHASE_SERVICE) {
+		if (sent_seq == start)
+			return 0; /* one more piece of the same request */
+		if (__sync_val_compare_and_swap(&conn->start_seq, start, sent_seq) != start)
+			return 0; /* another read was first */
+	} else {
+		/* Before the phase: whoever finds a request in service compares with it. */
+		conn->start_seq = sent_seq;
+	}
 	phase = __sync_lock_test_and_set(&conn->phase, PHASE_SERVICE);
+	if (phase == PHASE_SERVICE && seen != PHASE_SERVICE)
+		return 0; /* another read was first */
 	if (phase != PHASE_IDLE) {
-		/* Answered, but its send is yet to be told: it ended before these bytes came. */
+		/* Answered, its send yet to be told: it ended before these bytes came, if new. */
 		if (phase == PHASE_SERVICE)
-			phase = arrived ? arrived : now;
+			phase = arrived > conn->read_ns ? arrived : now;
 		conn_ended(conn, phase, ended);
 		events |= REQUEST_ENDED;
 	}
 	conn->read_ns = now;
 	conn->queue_ns = !arrived ? QUEUE_UNKNOWN : now > arrived ? now - arrived : 0;
-	conn->start_seq = sent_seq;
 	return events;
 }
 
-/* Bytes were handed to the kernel; @sent_seq is write_seq after it. */
-static inline __u32 conn_sent(struct conn *conn, __u64 now, __u32 sent_seq)
+/*
+ * The bytes that arrived were taken on a way that no hook sees (splice from the socket), and now an
+ * answer is sent: a request, but nobody knows how long it waited.
+ */
+static inline __u32 conn_read_unseen(struct conn *conn, __u64 now, struct request *ended)
+{
+	__u64 phase = __sync_lock_test_and_set(&conn->phase, now);
+	__u32 events = REQUEST_BEGAN | REQUEST_ANSWERED;
+
+	if (phase > PHASE_SERVICE) {
+		conn_ended(conn, phase, ended);
+		events |= REQUEST_ENDED;
+	}
+	conn->read_ns = now;
+	conn->queue_ns = QUEUE_UNKNOWN;
+	return events;
+}
+
+/*
+ * Bytes were handed to the kernel; @unread: some that arrived are still there; @sent_seq is
+ * write_seq after it.
+ */
+static inline __u32 conn_sent(struct conn *conn, __u64 now, int unread, __u32 sent_seq,
+			      struct request *ended)
 {
 	__u64 phase = conn->phase;
 
+	if (phase != PHASE_SERVICE && !unread && conn->arrived_ns &&
+	    __sync_lock_test_and_set(&conn->arrived_ns, 0))
+		return conn_read_unseen(conn, now, ended);
 	if (phase == PHASE_IDLE)
 		return REQUEST_UNREQUESTED;
 	if (phase == PHASE_SERVICE && sent_seq == conn->start_seq)

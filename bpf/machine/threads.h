@@ -64,6 +64,15 @@ static inline void shard_enter(struct pool_shard *shard, __u32 state, __u64 now)
 	shard->a[state] -= now;
 }
 
+/*
+ * The same lock: the two words on which a writer waits for one pthread_rwlock, first for the other
+ * writers and then for the readers, are neighbours (__writers_futex, __wrphase_futex).
+ */
+static inline int lock_is_same(__u64 a, __u64 b)
+{
+	return a - b + sizeof(__u32) <= 2 * sizeof(__u32);
+}
+
 /* A thread goes to sleep. Returns 1 and the length of an earlier lock episode if that is over now.
  */
 static inline int thread_block(struct thread *thread, __u32 state, __u64 lock_addr, __u64 now,
@@ -73,12 +82,15 @@ static inline int thread_block(struct thread *thread, __u32 state, __u64 lock_ad
 
 	thread->blocked = state;
 	if (thread->lock_start_ns && thread->lock_end_ns) {
-		if (state == STATE_LOCK && lock_addr == thread->lock_addr &&
+		if (state == STATE_LOCK && lock_is_same(lock_addr, thread->lock_addr) &&
 		    thread->lock_ran_ns < EPISODE_GAP_NS) {
 			thread->lock_end_ns = 0;
 			return 0;
 		}
-		*waited_ns = thread->lock_end_ns - thread->lock_start_ns;
+		/* The clocks of two CPUs may differ by a little. */
+		*waited_ns = 0;
+		if (thread->lock_end_ns > thread->lock_start_ns)
+			*waited_ns = thread->lock_end_ns - thread->lock_start_ns;
 		over = 1;
 	}
 	thread->lock_start_ns = 0;

@@ -252,7 +252,7 @@ Test(classify, a_futex_to_be_woken_by_is_wait_in_a_request_and_else_idle)
 }
 
 /* Thread ids are those of the container: its second and third thread have such ones. */
-Test(classify, joining_a_thread_with_a_small_id_is_no_lock, .disabled = true)
+Test(classify, joining_a_thread_with_a_small_id_is_no_lock)
 {
 	static const struct row rows[] = {
 		ELSE_IDLE("pthread_join", NR_FUTEX, STATE_WAIT, 0x1000, 265, 2),
