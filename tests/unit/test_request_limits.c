@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The request machine where things are late, unseen, or measured by clocks that differ. */
+#include "wire.h"
+
+/* --- the sweep -------------------------------------------------------------------------------- */
+
+Test(request_limits, an_answer_settles_after_one_second_and_ends_with_its_last_send)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	wire_send(&wire, 500);
+	cr_expect_eq(wire_settle(&wire, 500), 0);
+	cr_expect_eq(wire_settle(&wire, 499 + SETTLE_NS), 0);
+	cr_expect_eq(wire_settle(&wire, 501 + SETTLE_NS), REQUEST_ENDED);
+	EXPECT_LAST(wire, 100, 300);
+	cr_expect_eq(wire_settle(&wire, 500 + 9 * SETTLE_NS), 0, "once");
+	cr_expect_eq(wire_send(&wire, 501 + 9 * SETTLE_NS), REQUEST_UNREQUESTED);
+}
+
+Test(request_limits, what_is_idle_waits_or_is_in_service_never_settles)
+{
+	struct wire wire = wire_open();
+
+	cr_expect_eq(wire_settle(&wire, 100 * SETTLE_NS), 0);
+	wire_arrive(&wire, 100 * SETTLE_NS);
+	cr_expect_eq(wire_settle(&wire, 200 * SETTLE_NS), 0);
+	EXPECT_GAUGES(wire, 1, 0);
+	wire_read(&wire, 200 * SETTLE_NS);
+	cr_expect_eq(wire_settle(&wire, 300 * SETTLE_NS), 0);
+	EXPECT_GAUGES(wire, 0, 1);
+}
+
+Test(request_limits, the_next_request_of_a_settled_connection_begins_and_ends_nothing)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	wire_arrive(&wire, 400 + SETTLE_NS);
+	cr_expect_eq(wire_settle(&wire, 500 + SETTLE_NS), REQUEST_ENDED);
+	EXPECT_GAUGES(wire, 1, 0);
+	cr_expect_eq(wire_read(&wire, 600 + SETTLE_NS), REQUEST_BEGAN);
+	wire_send(&wire, 700 + SETTLE_NS);
+	wire_close(&wire, 800 + SETTLE_NS);
+	EXPECT_LAST(wire, 200, 100);
+}
+
+/* --- clocks that differ between CPUs ---------------------------------------------------------- */
+
+Test(request_limits, a_read_on_a_cpu_whose_clock_is_behind_has_not_waited)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 90);
+	wire_send(&wire, 80);
+	wire_close(&wire, 70);
+	EXPECT_LAST(wire, 0, 0);
+}
+
+Test(request_limits, a_sweep_on_a_cpu_whose_clock_is_behind_settles_nothing)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	cr_expect_eq(wire_settle(&wire, 290), 0);
+}
+
+/* --- reads that no hook sees ------------------------------------------------------------------ */
+
+Test(request_limits, an_answer_to_bytes_taken_unseen_is_a_request_of_unknown_wait)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_write(&wire);
+	wire_told_unread(&wire, 300, false);
+	EXPECT_GAUGES(wire, 0, 0);
+	wire_close(&wire, 400);
+	cr_expect_eq(wire.began, 1);
+	cr_expect_eq(wire.ended, 1);
+	cr_expect_eq(wire.last.queue_ns, QUEUE_UNKNOWN);
+	cr_expect_eq(wire.unrequested, 0);
+	cr_expect_eq(wire.abandoned_queued, 0);
+}
+
+Test(request_limits, an_answer_to_bytes_taken_unseen_ends_the_request_before)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 150);
+	wire_send(&wire, 170);
+	wire_arrive(&wire, 200);
+	wire_write(&wire);
+	wire_told_unread(&wire, 300, false);
+	cr_expect_eq(wire.began, 2);
+	cr_expect_eq(wire.ended, 1);
+	EXPECT_LAST(wire, 50, 20);
+}
+
+Test(request_limits, bytes_that_arrive_between_the_read_and_its_hook_keep_their_stamp)
+{
+	struct wire wire = wire_open();
+	struct request ended;
+	uint64_t arrived;
+
+	wire_arrive(&wire, 100);
+	wire_arrive(&wire, 140); /* after the read took the first ones, before its hook runs */
+	arrived = conn_take(&wire.conn);
+	conn_left(&wire.conn);
+	conn_read(&wire.conn, T0 + 150, arrived, wire.write_seq, &ended);
+	cr_expect_eq(wire.conn.queue_ns, 50);
+	cr_expect_eq(wire.conn.arrived_ns, T0 + 140);
+}

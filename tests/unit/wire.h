@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection for tests of the request machine: its state, what TCP knows, what came of it. */
+#ifndef WORKLOAD_TESTS_WIRE_H
+#define WORKLOAD_TESTS_WIRE_H
+
+#include <criterion/criterion.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "machine/requests.h"
+
+#define UNTOUCHED 0x5555555555555555ULL
+#define T0 1000000000000ULL /* any time will do */
+
+/* One connection: the machine, what TCP knows, and what has come of it. */
+struct wire {
+	struct conn conn;
+	uint32_t write_seq; /* wraps round in the middle of every test */
+	int began, ended, answered, unrequested, abandoned_queued, abandoned_service;
+	struct request last; /* the request that ended last */
+};
+
+static inline struct wire wire_open(void)
+{
+	struct wire wire = { .write_seq = UINT32_MAX - 150 };
+
+	wire.last = (struct request){ UNTOUCHED, UNTOUCHED };
+	return wire;
+}
+
+static inline uint32_t wire_count(struct wire *wire, uint32_t events, const struct request *ended)
+{
+	wire->began += !!(events & REQUEST_BEGAN);
+	wire->ended += !!(events & REQUEST_ENDED);
+	wire->answered += !!(events & REQUEST_ANSWERED);
+	wire->unrequested += !!(events & REQUEST_UNREQUESTED);
+	wire->abandoned_queued += !!(events & REQUEST_ABANDONED_QUEUED);
+	wire->abandoned_service += !!(events & REQUEST_ABANDONED_SERVICE);
+	if (events & REQUEST_ENDED)
+		wire->last = *ended;
+	return events;
+}
+
+static inline void wire_arrive(struct wire *wire, uint64_t at)
+{
+	conn_readable(&wire->conn, T0 + at);
+}
+
+/* Takes some of the bytes, or all of them. */
+static inline uint32_t wire_read_part(struct wire *wire, uint64_t at, bool unread)
+{
+	struct request ended = { UNTOUCHED, UNTOUCHED };
+	uint64_t arrived = conn_take(&wire->conn);
+
+	if (unread)
+		conn_left(&wire->conn);
+	return wire_count(wire, conn_read(&wire->conn, T0 + at, arrived, wire->write_seq, &ended),
+			  &ended);
+}
+
+static inline uint32_t wire_read(struct wire *wire, uint64_t at)
+{
+	return wire_read_part(wire, at, false);
+}
+
+/* The bytes are on their way, the hook of the sending thread has not run yet. */
+static inline void wire_write(struct wire *wire)
+{
+	wire->write_seq += 100;
+}
+
+static inline uint32_t wire_told_unread(struct wire *wire, uint64_t at, bool unread)
+{
+	struct request ended = { UNTOUCHED, UNTOUCHED };
+
+	return wire_count(wire, conn_sent(&wire->conn, T0 + at, unread, wire->write_seq, &ended),
+			  &ended);
+}
+
+static inline uint32_t wire_told(struct wire *wire, uint64_t at)
+{
+	return wire_told_unread(wire, at, wire->conn.arrived_ns != 0);
+}
+
+static inline uint32_t wire_send(struct wire *wire, uint64_t at)
+{
+	wire_write(wire);
+	return wire_told(wire, at);
+}
+
+static inline uint32_t wire_close(struct wire *wire, uint64_t at)
+{
+	struct request ended = { UNTOUCHED, UNTOUCHED };
+
+	return wire_count(wire, conn_closed(&wire->conn, T0 + at, wire->write_seq, &ended), &ended);
+}
+
+static inline uint32_t wire_settle(struct wire *wire, uint64_t at)
+{
+	struct request ended = { UNTOUCHED, UNTOUCHED };
+
+	return wire_count(wire, conn_settle(&wire->conn, T0 + at, &ended), &ended);
+}
+
+#define EXPECT_LAST(wire, queue, service)                                    \
+	do {                                                                 \
+		cr_expect_eq((wire).last.queue_ns, queue, "queue %lu",       \
+			     (uint64_t)(wire).last.queue_ns);                \
+		cr_expect_eq((wire).last.service_ns, service, "service %lu", \
+			     (uint64_t)(wire).last.service_ns);              \
+	} while (0)
+
+#define EXPECT_GAUGES(wire, queued, in_service)                          \
+	do {                                                             \
+		cr_expect_eq(conn_queued(&(wire).conn), queued);         \
+		cr_expect_eq(conn_in_service(&(wire).conn), in_service); \
+	} while (0)
+
+#endif
