@@ -54,7 +54,7 @@ enum {
 #define MSG_PEEK 2
 #define O_NONBLOCK 04000
 #define IPPROTO_TCP 6
-#define RCV_SHUTDOWN 1
+#define SOCK_DONE 1 /* bit of sk_flags: a FIN has come */
 #define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */
 
 enum {
@@ -140,7 +140,7 @@ struct sock {
 	atomic_t sk_drops;
 	struct socket *sk_socket;
 	__u16 sk_protocol;
-	__u8 sk_shutdown;
+	unsigned long sk_flags;
 	__u32 sk_ack_backlog;
 	__u32 sk_max_ack_backlog;
 };

@@ -43,6 +43,7 @@ struct request {
 #define REQUEST_ABANDONED_SERVICE 8U
 #define REQUEST_ANSWERED 16U /* first send of an answer */
 #define REQUEST_UNREQUESTED 32U /* a send that answers nothing */
+#define REQUEST_UNSEEN 64U /* read on a way that no hook sees, and never answered */
 
 static inline void conn_ended(const struct conn *conn, __u64 end_ns, struct request *request)
 {
@@ -147,8 +148,12 @@ static inline __u32 conn_sent(struct conn *conn, __u64 now, int unread, __u32 se
 	return phase == PHASE_SERVICE ? REQUEST_ANSWERED : 0;
 }
 
-/* No more answers can be sent. */
-static inline __u32 conn_closed(struct conn *conn, __u64 now, __u32 sent_seq, struct request *ended)
+/*
+ * No more answers can be sent. @unread: some of the bytes that arrived are still there; if none
+ * are, somebody has taken them on a way that no hook sees.
+ */
+static inline __u32 conn_closed(struct conn *conn, __u64 now, int unread, __u32 sent_seq,
+				struct request *ended)
 {
 	__u32 events = 0;
 	__u64 phase;
@@ -165,7 +170,7 @@ static inline __u32 conn_closed(struct conn *conn, __u64 now, __u32 sent_seq, st
 		events = REQUEST_ENDED;
 	}
 	if (__sync_lock_test_and_set(&conn->arrived_ns, 0))
-		events |= REQUEST_ABANDONED_QUEUED;
+		events |= unread ? REQUEST_ABANDONED_QUEUED : REQUEST_UNSEEN;
 	return events;
 }
 

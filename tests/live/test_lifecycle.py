@@ -11,7 +11,7 @@ import pytest
 from clients import REQUEST, exchange, receive
 from exposition import Endpoint, Pool
 from exporter import Exporter
-from services import JavaPool, Load, Service, free_port, wait_until
+from services import JavaPool, Load, Service, free_port, unique_name, wait_until
 
 IDLE = (0, 0, 0, 0)
 COUNTER_ENDINGS = ("_total", "_count", "_sum", "_bucket")
@@ -36,6 +36,116 @@ def test_a_prefork_child_that_is_replaced_leaves_its_counts(exporter, start):
     exporter.wait_for_equal(lambda s: s.one("workload_processes", workload=workload), 2)
     assert start(Load, server.port, requests=100).finish()["errors"] == 0
     exporter.wait_for_endpoint(server.port, Endpoint.counts, (200, 200, 200))
+
+
+def test_children_older_than_the_exporter_belong_to_their_parent(start, exporters):
+    """Also those that hold no listener: each helper has closed it, and has two threads."""
+    server = start(Service, "forker", children=2, helpers=3)
+    exporter = exporters()
+    workload = exporter.workload_of(server.port)
+    exporter.wait_for_equal(
+        lambda s: {
+            "processes": s.one("workload_processes", workload=workload),
+            "threads": s.sum("workload_threads", workload=workload),
+            "helpers": Pool(s, workload, "helper-#").threads("idle"),
+        },
+        {"processes": 6, "threads": 9, "helpers": 6},
+    )
+
+
+def hand_over(start):
+    """A service that listens and accepts nothing, and an unrelated one that serves its port."""
+    name = unique_name("listener")
+    giver = start(Service, "pool_server", workers=0, give=name)
+    return giver, lambda: start(Service, "pool_server", workers=4, take=name)
+
+
+def losses(scrape):
+    return [
+        scrape.one("workload_exporter_dropped_total", reason=reason)
+        for reason in ("request_unpaired", "slot_stale", "connection_untracked")
+    ]
+
+
+def served(scrape, server):
+    """What a workload's endpoint has counted: requests, connections, bytes in and out."""
+    labels = {"workload": server.name, "port": server.port}
+    return tuple(
+        scrape.sum(f"workload_{name}", **labels)
+        for name in (
+            "request_queue_seconds_count",
+            "request_service_seconds_count",
+            "connections_accepted_total",
+            "received_bytes_total",
+            "sent_bytes_total",
+        )
+    )
+
+
+def requests_and_connections(requests, connections):
+    return (requests, requests, connections, requests * 100, requests * 100)
+
+
+@pytest.mark.parametrize("keep_alive, connections", [(0, 500), (1, 8)], ids=["short", "keep-alive"])
+def test_a_listener_handed_over_is_measured_where_it_is_served(
+    exporter, start, keep_alive, connections
+):
+    giver, take = hand_over(start)
+    exporter.workload_of(giver.port)
+    before = losses(exporter.scrape())
+    taker = take()
+    assert taker.port == giver.port
+    load = start(Load, taker.port, clients=8, requests=500, keep_alive=keep_alive)
+    assert load.finish()["errors"] == 0
+    end = exporter.wait_for_end(taker.port, 500)
+    assert served(end.scrape, taker) == requests_and_connections(500, connections)
+    assert served(end.scrape, giver) == requests_and_connections(0, 0)
+    assert losses(end.scrape) == before
+    assert Pool(end.scrape, taker.name, "worker-#").threads("idle") == 4
+    assert end.scrape.one("workload_processes", workload=taker.name) == 1
+
+
+def test_a_listener_outlives_the_process_that_handed_it_over(exporters, start):
+    """Until even the series of the giver are gone."""
+    exporter = exporters("--workloads.grace-period=1s")
+    giver, take = hand_over(start)
+    exporter.workload_of(giver.port)
+    taker = take()
+    before = losses(exporter.scrape())
+    load = start(Load, taker.port, clients=8)
+    exporter.wait_until(lambda s: served(s, taker)[0] >= 100)
+    giver.stop()
+    exporter.wait_for_equal(lambda s: s.belonging_to(giver.name), {})
+    done = served(exporter.scrape(), taker)[0]
+    exporter.wait_until(lambda s: served(s, taker)[0] >= done + 100)
+    requests = load.interrupt()["requests"]
+    end = exporter.wait_for_end(taker.port, requests)
+    assert served(end.scrape, taker) == requests_and_connections(requests, requests)
+    assert losses(end.scrape) == before
+
+
+def test_requests_at_a_listener_whose_giver_is_gone_wait_in_full_view(exporters, start, connect):
+    exporter = exporters("--workloads.grace-period=1s")
+    giver, take = hand_over(start)
+    exporter.workload_of(giver.port)
+    taker = take()
+    exchange(connect(taker.port))
+    exporter.wait_until(lambda s: served(s, taker)[0] == 1)
+    giver.stop()
+    exporter.wait_for_equal(lambda s: s.belonging_to(giver.name), {})
+    taker.ask("stuck")
+    before = losses(exporter.scrape())
+    clients = [connect(taker.port) for _ in range(10)]
+    for client in clients:
+        client.sendall(REQUEST)
+    # The first client still has its worker; three take one each, but do not read.
+    exporter.wait_for_endpoint(taker.port, Endpoint.gauges, (10, 0, 7, 11))
+    taker.ask("release")
+    for client in clients:
+        receive(client)
+        client.close()
+    exporter.wait_for_endpoint(taker.port, Endpoint.counts, (11, 11, 11))
+    assert losses(exporter.scrape()) == before
 
 
 def counters(scrape, workload):

@@ -32,11 +32,8 @@ def test_lock_waits_are_what_threads_measure_themselves(exporter, start, mode, h
     count, seconds = pool.mutex_waits()
     assert own["sleeps"] > 100
     assert seconds * 1e9 == pytest.approx(own["wait_ns"], rel=0.05)
-    if mode == "rwlock":
-        # It has two futex words: an acquisition that waits for both is two waits.
-        assert 0.95 * own["sleeps"] <= count <= 2 * own["sleeps"]
-    else:
-        assert count == pytest.approx(own["sleeps"], rel=0.05)
+    # A writer may sleep on both words of a rwlock, one after the other: that is one wait too.
+    assert count == pytest.approx(own["sleeps"], rel=0.02)
 
 
 def test_lock_state_is_the_time_of_the_lock_waits(exporter, start):

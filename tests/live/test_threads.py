@@ -8,7 +8,7 @@ import pytest
 
 from clients import exchange
 from exposition import Endpoint, Pool, PoolChange
-from services import JavaPool, Load, Service
+from services import SCRATCH, JavaPool, Load, Service
 
 WINDOW_SECONDS = 10
 LOCKERS = "locker-#"
@@ -147,9 +147,12 @@ def test_a_worker_asleep_in_a_request_is_busy(exporter, start, connect):
     exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), 2)
 
 
-def test_a_worker_that_waits_for_another_service_is_on_the_network(exporter, start):
+@pytest.mark.parametrize("poll", [0, 1], ids=["recv", "poll"])
+def test_a_worker_that_waits_for_another_service_is_on_the_network(exporter, start, poll):
     upstream = start(Service, "pool_server", workers=4, service_us=50000)
-    server = start(Service, "pool_server", workers=4, upstream_port=upstream.port)
+    server = start(
+        Service, "pool_server", workers=4, upstream_port=upstream.port, upstream_poll=poll
+    )
     workload = exporter.workload_of(server.port)
     load = start(Load, server.port, clients=4)
     exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 8)
@@ -159,6 +162,30 @@ def test_a_worker_that_waits_for_another_service_is_on_the_network(exporter, sta
     assert load.interrupt()["errors"] == 0
     assert pool.share("network") > 0.95
     assert pool.share() == exact(0.01)
+
+
+def test_time_in_fsync_is_disk_and_what_a_cpu_takes(exporter, start):
+    """
+    An fsync sleeps about twice (for the data, then for the journal) and runs in between, so `disk`
+    is what is left of the threads' time by the scheduler's own account of the rest.
+    """
+    server = start(Service, "syncer", threads=2, bytes=65536, directory=SCRATCH)
+    workload = exporter.workload_of(server.port)
+    server.ask("start")
+    time.sleep(3)
+    own = server.ask("finish")
+    assert own["sleeps"] >= own["syncs"] > 100, "build/ is not on a disk"
+    end = exporter.wait_until(lambda s: not Pool(s, workload, "syncer-#").threads() and s)
+    pool, others = Pool(end, workload, "syncer-#"), Pool(end, workload, "sleeper-#")
+    disk, busy = pool.seconds("disk"), pool.seconds("running") + pool.seconds("runnable")
+    assert pool.seconds() * 1e9 == pytest.approx(own["life_ns"], rel=0.01)
+    assert disk + busy == pytest.approx(pool.seconds(), rel=0.005)
+    assert disk * 1e9 == pytest.approx(own["life_ns"] - own["busy_ns"], rel=0.05)
+    assert disk * 1e9 < own["sync_ns"] < (disk + busy) * 1e9 * 1.005
+    assert pool.get("workload_disk_wait_seconds_count") == pytest.approx(own["sleeps"], rel=0.02)
+    assert pool.get("workload_disk_wait_seconds_sum") == pytest.approx(disk, rel=0.02)
+    assert others.seconds("sleep") > 0
+    assert others.seconds("disk") == others.get("workload_disk_wait_seconds_count") == 0
 
 
 def test_a_java_pool_serves_and_is_named_a_jvm(exporter, start, connect):

@@ -119,3 +119,12 @@ Test(request_limits, bytes_that_arrive_between_the_read_and_its_hook_keep_their_
 	cr_expect_eq(wire.conn.queue_ns, 50);
 	cr_expect_eq(wire.conn.arrived_ns, T0 + 140);
 }
+
+Test(request_limits, bytes_taken_unseen_and_never_answered_are_not_called_abandoned)
+{
+	struct wire wire = wire_open();
+	struct request ended;
+
+	wire_arrive(&wire, 100);
+	cr_expect_eq(conn_closed(&wire.conn, T0 + 200, 0, wire.write_seq, &ended), REQUEST_UNSEEN);
+}

@@ -297,9 +297,12 @@ static void pair_close(struct pair *pair)
 	uint32_t events;
 
 	model_close(&pair->model);
-	events = conn_closed(&pair->conn, pair->now, pair->write_seq, &ended);
+	events = conn_closed(&pair->conn, pair->now, model_unread(&pair->model), pair->write_seq,
+			     &ended);
 	pair_count(pair, events, &ended);
-	pair_check(pair, !conn_closed(&pair->conn, pair->now, pair->write_seq, &ended),
+	pair_check(pair,
+		   !conn_closed(&pair->conn, pair->now, model_unread(&pair->model), pair->write_seq,
+				&ended),
 		   "second close");
 }
 
@@ -403,7 +406,7 @@ static uint32_t racer_touch(const struct racer *racer, struct conn *conn)
 	if (racer->event == RACE_SETTLE)
 		return conn_settle(conn, T0 + 9 * SETTLE_NS, &ended);
 	if (racer->event == RACE_CLOSE)
-		return conn_closed(conn, T0 + 9 * SETTLE_NS, ANSWERED_SEQ, &ended);
+		return conn_closed(conn, T0 + 9 * SETTLE_NS, 1, ANSWERED_SEQ, &ended);
 	return conn_read(conn, T0 + 9 * SETTLE_NS, conn_take(conn), ANSWERED_SEQ, &ended);
 }
 

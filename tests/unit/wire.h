@@ -93,7 +93,10 @@ static inline uint32_t wire_close(struct wire *wire, uint64_t at)
 {
 	struct request ended = { UNTOUCHED, UNTOUCHED };
 
-	return wire_count(wire, conn_closed(&wire->conn, T0 + at, wire->write_seq, &ended), &ended);
+	return wire_count(wire,
+			  conn_closed(&wire->conn, T0 + at, wire->conn.arrived_ns != 0,
+				      wire->write_seq, &ended),
+			  &ended);
 }
 
 static inline uint32_t wire_settle(struct wire *wire, uint64_t at)

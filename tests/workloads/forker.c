@@ -3,6 +3,9 @@
  * A prefork service: the parent listens and forks, its children accept on the listener they
  * inherited and serve one connection at a time. Children die with their parent.
  *
+ * --helpers: further children that have closed the listener and wait on a pipe, each with one more
+ * thread: both named helper-N.
+ *
  * Commands: `stats` (pids of the children), `quit`.
  */
 #include <signal.h>
@@ -16,15 +19,16 @@ struct forker {
 	long request_bytes;
 	long response_bytes;
 	long service_us;
+	long children;
+	long helpers;
 };
 
-__attribute__((noreturn)) static void child_run(const struct forker *forker, pid_t parent)
+__attribute__((noreturn)) static void child_run(const struct forker *forker)
 {
 	char *buffer = calloc(1, MESSAGE_MAX);
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (!buffer || getppid() != parent)
-		exit(1);
+	if (!buffer)
+		die("calloc");
 	for (;;) {
 		int fd = accept(forker->listener, NULL, NULL);
 
@@ -39,29 +43,54 @@ __attribute__((noreturn)) static void child_run(const struct forker *forker, pid
 	}
 }
 
-static pid_t child_start(const struct forker *forker)
+static void *helper_wait(void *number)
+{
+	int ends[2];
+	char byte;
+
+	thread_name_set("helper", *(const long *)number);
+	if (pipe(ends) || read(ends[0], &byte, 1) < 0)
+		die("pipe");
+	return NULL;
+}
+
+__attribute__((noreturn)) static void helper_run(const struct forker *forker, long number)
+{
+	close(forker->listener);
+	thread_start(helper_wait, &number);
+	helper_wait(&number);
+	exit(1);
+}
+
+static pid_t child_start(const struct forker *forker, long number)
 {
 	pid_t parent = getpid(), child = fork();
 
 	if (child < 0)
 		die("fork");
-	if (!child)
-		child_run(forker, parent);
-	return child;
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		exit(1);
+	if (number < forker->children)
+		child_run(forker);
+	helper_run(forker, number);
 }
 
 int main(int argc, char **argv)
 {
-	struct forker forker = { .request_bytes = 100, .response_bytes = 100 };
+	struct forker forker = { .request_bytes = 100, .response_bytes = 100, .children = 4 };
 	const char *address = "127.0.0.1";
-	long port = 0, backlog = 128, children = 4, i;
+	long port = 0, backlog = 128, i;
 	pid_t pids[CHILDREN_MAX];
 	char line[64];
 	const struct option_row options[] = {
 		{ "address", NULL, &address, "to listen on" },
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
 		{ "backlog", &backlog, NULL, "of the listener" },
-		{ "children", &children, NULL, "processes that serve" },
+		{ "children", &forker.children, NULL, "processes that serve" },
+		{ "helpers", &forker.helpers, NULL, "processes that do not" },
 		{ "service-us", &forker.service_us, NULL, "sleep per request" },
 		{ "request-bytes", &forker.request_bytes, NULL, "size of every request" },
 		{ "response-bytes", &forker.response_bytes, NULL, "size of every response" },
@@ -69,19 +98,19 @@ int main(int argc, char **argv)
 	};
 
 	options_parse(options, argc, argv);
-	if (children > CHILDREN_MAX || forker.request_bytes > MESSAGE_MAX ||
+	if (forker.children + forker.helpers > CHILDREN_MAX || forker.request_bytes > MESSAGE_MAX ||
 	    forker.response_bytes > MESSAGE_MAX)
 		die("too many children or bytes");
 	forker.listener = listen_open(address, port, backlog);
-	for (i = 0; i < children; i++)
-		pids[i] = child_start(&forker);
+	for (i = 0; i < forker.children + forker.helpers; i++)
+		pids[i] = child_start(&forker, i);
 	ready_print(forker.listener);
 	while (command_next(line, sizeof(line)) && strcmp(line, "quit")) {
-		for (i = 0; i < children; i++)
+		for (i = 0; i < forker.children + forker.helpers; i++)
 			printf("child%ld %d\n", i, pids[i]);
 		command_done();
 	}
-	for (i = 0; i < children; i++)
+	for (i = 0; i < forker.children + forker.helpers; i++)
 		kill(pids[i], SIGTERM);
 	return 0;
 }

@@ -4,12 +4,18 @@
  *
  * --mode=accept: every worker accepts a connection itself and serves it until it closes.
  * --mode=queue: one thread (acceptor-0) accepts, the workers wait on a condition variable.
+ * --give=NAME: hands the listener to whoever connects to the Unix socket NAME (thread giver-0), and
+ *   --take=NAME takes it from there in place of making one; they may serve both, or one only
+ *   (--workers=0).
  *
  * Commands: `stuck` (workers take up nothing more), `release`, `stats`, `quit`.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 
+#include "handover.h"
 #include "workload.h"
 
 #define UPSTREAM_BYTES 100
@@ -27,7 +33,10 @@ struct server {
 	long busy_us;
 	long lock_us;
 	long upstream_port; /* 0: none */
+	long upstream_poll; /* non-blocking, waits in poll */
 	const char *mode;
+	const char *give; /* empty: not handed over */
+	int giver;
 
 	pthread_mutex_t gate; /* of everything down to the next blank line */
 	pthread_cond_t released;
@@ -88,7 +97,29 @@ static int upstream_open(const struct server *server)
 
 	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
 		die("no upstream on port %ld", server->upstream_port);
+	if (server->upstream_poll && fcntl(fd, F_SETFL, O_NONBLOCK))
+		die("fcntl");
 	return fd;
+}
+
+/* All of the answer; on a non-blocking socket as client libraries do it: try, else poll for it. */
+static bool upstream_read(int fd, char *to, size_t size)
+{
+	while (size) {
+		struct pollfd wanted = { .fd = fd, .events = POLLIN };
+		ssize_t part = recv(fd, to, size, 0);
+
+		if (part < 0 && errno == EAGAIN) {
+			if (poll(&wanted, 1, -1) != 1)
+				return false;
+			continue;
+		}
+		if (part <= 0)
+			return false;
+		to += part;
+		size -= (size_t)part;
+	}
+	return true;
 }
 
 /* One exchange, on a connection of its own, with another service of 100 bytes each way. */
@@ -98,7 +129,7 @@ static void work_upstream(const struct server *server)
 	int fd = upstream_open(server);
 
 	if (!io_write_all(fd, message, sizeof(message)) ||
-	    recv(fd, message, sizeof(message), MSG_WAITALL) != sizeof(message))
+	    !upstream_read(fd, message, sizeof(message)))
 		die("upstream");
 	close(fd);
 }
@@ -204,6 +235,28 @@ static void *worker_main(void *argument)
 	return NULL;
 }
 
+static void *giver_main(void *argument)
+{
+	struct server *server = argument;
+
+	thread_name_set("giver", 0);
+	for (;;)
+		handover_give(server->giver, server->listener);
+	return NULL;
+}
+
+static void threads_start(struct server *server, long workers)
+{
+	if (*server->give) {
+		server->giver = handover_listen(server->give);
+		thread_start(giver_main, server);
+	}
+	if (!strcmp(server->mode, "queue"))
+		thread_start(acceptor_main, server);
+	while (workers--)
+		thread_start(worker_main, server);
+}
+
 static void stats_print(struct server *server)
 {
 	stat_print("requests", __atomic_load_n(&server->requests, __ATOMIC_RELAXED));
@@ -234,11 +287,12 @@ int main(int argc, char **argv)
 	struct server server = { .request_bytes = 100,
 				 .response_bytes = 100,
 				 .mode = "accept",
+				 .give = "",
 				 .gate = PTHREAD_MUTEX_INITIALIZER,
 				 .released = PTHREAD_COND_INITIALIZER,
 				 .filled = PTHREAD_COND_INITIALIZER,
 				 .shared = PTHREAD_MUTEX_INITIALIZER };
-	const char *address = "127.0.0.1";
+	const char *address = "127.0.0.1", *take = "";
 	long port = 0, workers = 4, backlog = 128;
 	const struct option_row options[] = {
 		{ "address", NULL, &address, "to listen on" },
@@ -251,6 +305,10 @@ int main(int argc, char **argv)
 		{ "lock-us", &server.lock_us, NULL, "sleep under a shared mutex per request" },
 		{ "upstream-port", &server.upstream_port, NULL,
 		  "one exchange with it per request" },
+		{ "upstream-poll", &server.upstream_poll, NULL,
+		  "1: wait for it in poll, on a non-blocking socket" },
+		{ "give", NULL, &server.give, "where to hand over the listener" },
+		{ "take", NULL, &take, "where to take a listener from" },
 		{ "request-bytes", &server.request_bytes, NULL, "size of every request" },
 		{ "response-bytes", &server.response_bytes, NULL, "size of every response" },
 		{ 0 },
@@ -260,11 +318,8 @@ int main(int argc, char **argv)
 	if (server.request_bytes > MESSAGE_MAX || server.response_bytes > MESSAGE_MAX)
 		die("messages are at most %d bytes", MESSAGE_MAX);
 	server.queue_end = &server.queue;
-	server.listener = listen_open(address, port, backlog);
-	if (!strcmp(server.mode, "queue"))
-		thread_start(acceptor_main, &server);
-	while (workers--)
-		thread_start(worker_main, &server);
+	server.listener = *take ? handover_take(take) : listen_open(address, port, backlog);
+	threads_start(&server, workers);
 	ready_print(server.listener);
 	commands_obey(&server);
 	exit(0);

@@ -233,7 +233,7 @@ static inline void thread_name_set(const char *pool, long number)
 {
 	char name[16];
 
-	snprintf(name, sizeof(name), "%.10s-%ld", pool, number % 10000);
+	snprintf(name, sizeof(name), "%.10s-%lu", pool, (unsigned long)number % 10000);
 	prctl(PR_SET_NAME, name);
 }
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which hooks this kernel has, as its description of its own types (BTF) tells.
+ */
+#ifndef WORKLOAD_READ_HOOKS_H
+#define WORKLOAD_READ_HOOKS_H
+
+#include <stdbool.h>
+
+struct btf;
+
+/* Reads the kernel's types: some milliseconds and megabytes. 0 or -errno. */
+int hooks_open(struct btf **types);
+void hooks_close(struct btf **types);
+
+/*
+ * Whether @types have the hook of a program's @section: tp_btf/NAME or iter/NAME. Of other kinds of
+ * hook the types do not tell: true.
+ */
+bool hooks_have(const struct btf *types, const char *section);
+
+#endif

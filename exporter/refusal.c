@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "refusal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define TAIL_LINES 3
+#define TAIL_BYTES 480
+#define TAIL_SEPARATOR " | "
+
+/* Start of the line that ends before @end, within @log. */
+static const char *line_start(const char *log, const char *end)
+{
+	while (end > log && end[-1] != '\n')
+		end--;
+	return end;
+}
+
+static bool line_is_statistics(const char *line)
+{
+	return text_has_prefix(line, "processed ") || text_has_prefix(line, "verification time ") ||
+	       text_has_prefix(line, "stack depth ");
+}
+
+/* Puts @line before what is in @out already: lines are found from the last to the first. */
+static void tail_prepend(char *out, size_t size, const char *line, size_t len)
+{
+	size_t have = strlen(out), joint = have ? strlen(TAIL_SEPARATOR) : 0;
+	size_t room = size - 1 - have;
+
+	if (room <= joint)
+		return;
+	if (len > room - joint) {
+		line += len - (room - joint);
+		len = room - joint;
+	}
+	memmove(out + len + joint, out, have + 1);
+	memcpy(out, line, len);
+	memcpy(out + len, TAIL_SEPARATOR, joint);
+}
+
+void refusal_log_tail(const char *log, char *out, size_t size)
+{
+	const char *end = log + strlen(log);
+	int lines = 0;
+
+	out[0] = '\0';
+	while (end > log && lines < TAIL_LINES) {
+		const char *start = line_start(log, end);
+
+		if (start < end && !line_is_statistics(start)) {
+			tail_prepend(out, size, start, (size_t)(end - start));
+			lines++;
+		}
+		end = start > log ? start - 1 : log;
+	}
+}
+
+static bool is_denial(int error)
+{
+	return error == -EPERM || error == -EACCES;
+}
+
+/* Which of the two capabilities for BPF are missing, in words; "" if none is. */
+static const char *capabilities_lacking(const struct privileges *privileges)
+{
+	bool bpf = privileges_have(privileges, CAP_BPF);
+	bool perfmon = privileges_have(privileges, CAP_PERFMON);
+
+	if (!privileges->known)
+		return "";
+	return bpf ? (perfmon ? "" : "CAP_PERFMON") : (perfmon ? "CAP_BPF" : "CAP_BPF, CAP_PERFMON");
+}
+
+static void explain(char *reason, char *remedy, const char *reason_text, const char *remedy_text)
+{
+	text_copy(reason, REFUSAL_REASON_BYTES, reason_text);
+	text_copy(remedy, REFUSAL_REMEDY_BYTES, remedy_text);
+}
+
+/* A denial for want of a capability; false if nothing is wanting. */
+static bool explain_privileges(const struct refusal *refusal, char *reason, char *remedy)
+{
+	const char *lacking = capabilities_lacking(refusal->privileges);
+	char text[REFUSAL_REASON_BYTES];
+
+	if (!is_denial(refusal->error) || !*lacking)
+		return false;
+	if (refusal->privileges->user_namespace) {
+		snprintf(text, sizeof(text),
+			 "%s: not permitted: capabilities of a user namespace do not count for BPF",
+			 refusal->step);
+		explain(reason, remedy, text, PRIVILEGES_REMEDY_NAMESPACE);
+		return true;
+	}
+	snprintf(text, sizeof(text), "%s: not permitted: lacks %s", refusal->step, lacking);
+	explain(reason, remedy, text, PRIVILEGES_REMEDY);
+	return true;
+}
+
+static void explain_verifier(const struct refusal *refusal, char *reason, char *remedy)
+{
+	char text[REFUSAL_REASON_BYTES], tail[TAIL_BYTES];
+
+	refusal_log_tail(refusal->log, tail, sizeof(tail));
+	snprintf(text, sizeof(text), "%s: the verifier of this kernel refuses %s: %s",
+		 refusal->step, *refusal->program ? refusal->program : "a program", tail);
+	explain(reason, remedy, text, refusal->needs);
+}
+
+static void explain_error(const struct refusal *refusal, char *reason, char *remedy)
+{
+	char text[REFUSAL_REASON_BYTES];
+
+	if (refusal->error == -EPERM && refusal->privileges->known) {
+		snprintf(text, sizeof(text), "%s: not permitted, although the capabilities are held",
+			 refusal->step);
+		explain(reason, remedy, text,
+			"look for kernel lockdown, a security module or a seccomp filter that "
+			"forbids bpf(2)");
+		return;
+	}
+	snprintf(text, sizeof(text), "%s: %s", refusal->step, strerror(-refusal->error));
+	explain(reason, remedy, text,
+		is_denial(refusal->error) ? PRIVILEGES_REMEDY : refusal->needs);
+}
+
+void refusal_explain(const struct refusal *refusal, char *reason, char *remedy)
+{
+	char text[REFUSAL_REASON_BYTES];
+
+	if (explain_privileges(refusal, reason, remedy))
+		return;
+	if (!refusal->btf) {
+		snprintf(text, sizeof(text),
+			 "%s: this kernel does not describe its types in /sys/kernel/btf/vmlinux",
+			 refusal->step);
+		explain(reason, remedy, text,
+			"use a kernel built with CONFIG_DEBUG_INFO_BTF, with /sys mounted");
+	} else if (*refusal->missing) {
+		snprintf(text, sizeof(text), "%s: this kernel has no %s", refusal->step,
+			 refusal->missing);
+		explain(reason, remedy, text, refusal->needs);
+	} else if (*refusal->log) {
+		explain_verifier(refusal, reason, remedy);
+	} else {
+		explain_error(refusal, reason, remedy);
+	}
+}

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+An emulated machine: a Debian kernel and this machine's own files, read-only, under a layer in
+memory. It runs one command and ends; nothing of it stays but the results it sends.
+"""
+
+import lzma
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+MEMORY = "2G"
+CPUS = 2
+# What the initial file system loads, in this order; a kernel has the rest built in.
+MODULES = (
+    "virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci fuse virtiofs overlay"
+).split()
+VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
+SOCKET_SECONDS = 10
+# The host's files as the machine may see them: never to be written, and without other mounts.
+SHARE = """
+set -e
+mount --make-rprivate /
+mount --bind / "$1"
+mount -o remount,bind,ro "$1"
+mount --bind "$2" "$1$2"
+mount -o remount,bind,ro "$1$2"
+exec "$3" --socket-path="$4" -o source="$1" -o sandbox=chroot -o cache=always -o log_level=err
+"""
+
+
+class MachineError(Exception):
+    """The machine did not run its command to the end; the text says what is known."""
+
+
+def _unpack_module(source, target):
+    if source.suffix == ".xz":
+        target.write_bytes(lzma.decompress(source.read_bytes()))
+    elif source.suffix == ".zst":
+        subprocess.run(["zstd", "-dqo", target, source], check=True)
+    else:
+        shutil.copy(source, target)
+
+
+def _copy_modules(modules, target):
+    target.mkdir()
+    order = []
+    for name in MODULES:
+        found = sorted(modules.glob(f"kernel/**/{name}.ko*"))
+        if found:
+            order.append(f"{name}.ko")
+            _unpack_module(found[0], target / order[-1])
+    (target / "order").write_text("\n".join(order) + "\n")
+
+
+def _make_initramfs(kernel, command, scratch):
+    """busybox, the modules and the init script, as the kernel wants them: one cpio archive."""
+    tree = scratch / "initramfs"
+    (tree / "bin").mkdir(parents=True)
+    busybox = shutil.which("busybox")
+    shutil.copy(busybox, tree / "bin" / "busybox")
+    for applet in subprocess.check_output([busybox, "--list"], text=True).split():
+        if applet != "busybox":
+            (tree / "bin" / applet).symlink_to("busybox")
+    shutil.copy(HERE / "init", tree / "init")
+    (tree / "init").chmod(0o755)
+    (tree / "arguments").write_text(" ".join([str(ROOT), *command]) + "\n")
+    _copy_modules(kernel / "modules", tree / "modules")
+    archive = scratch / "initramfs.cpio"
+    with archive.open("wb") as out:
+        names = "\n".join(str(path.relative_to(tree)) for path in sorted(tree.rglob("*")))
+        subprocess.run(
+            ["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"],
+            input=names.encode(),
+            stdout=out,
+            cwd=tree,
+            check=True,
+        )
+    return archive
+
+
+def _start_share(scratch, socket):
+    daemon = next((path for path in VIRTIOFSD if os.access(path, os.X_OK)), None)
+    if not daemon:
+        raise MachineError(f"no virtiofsd here: looked for {', '.join(VIRTIOFSD)}")
+    (scratch / "host").mkdir()
+    words = ["unshare", "--mount", "sh", "-c", SHARE, "sh", scratch / "host", ROOT, daemon, socket]
+    with (scratch / "share.log").open("wb") as log:
+        share = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=log)
+    deadline = time.monotonic() + SOCKET_SECONDS
+    while not socket.exists():
+        if share.poll() is not None or time.monotonic() > deadline:
+            _end(share)
+            raise MachineError("virtiofsd: " + (scratch / "share.log").read_text().strip())
+        time.sleep(0.02)
+    return share
+
+
+def _qemu(kernel, archive, socket, results):
+    return [
+        "qemu-system-x86_64",
+        *("-machine", "q35,memory-backend=memory", "-accel", "tcg,thread=multi", "-cpu", "max"),
+        *("-smp", str(CPUS), "-m", MEMORY),
+        *("-object", f"memory-backend-memfd,id=memory,size={MEMORY},share=on"),
+        *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        *("-serial", "stdio", "-serial", f"file:{results}"),
+        *("-chardev", f"socket,id=host,path={socket}"),
+        *("-device", "vhost-user-fs-pci,chardev=host,tag=host,queue-size=1024"),
+        *("-kernel", str(kernel / "vmlinuz"), "-initrd", str(archive)),
+        *("-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on"),
+    ]
+
+
+def _end(process):
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()
+
+
+def _unpack_results(archive, results):
+    """Returns the command's exit status."""
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(results, filter="data")
+        return int((results / "exit").read_text())
+    except (tarfile.TarError, OSError, ValueError) as error:
+        raise MachineError("it ended before its command did") from error
+
+
+def run(kernel, command, results, seconds, console):
+    """
+    Boots @kernel (a directory that fetch.sh filled) and runs @command in the checkout there.
+    @results, a new directory, receives what the command left in /run/results; @console is an open
+    file for what it says. Returns its exit status; MachineError if it took longer than @seconds.
+    """
+    results.mkdir(parents=True)
+    scratch = Path(tempfile.mkdtemp(prefix="kernels."))
+    share = machine = None
+    try:
+        archive = _make_initramfs(kernel, command, scratch)
+        share = _start_share(scratch, scratch / "share.sock")
+        words = _qemu(kernel, archive, scratch / "share.sock", scratch / "results.tar")
+        machine = subprocess.Popen(
+            ["nice", "-n", "19", *words], stdin=subprocess.DEVNULL, stdout=console, stderr=console
+        )
+        try:
+            machine.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise MachineError(f"it was still running after {seconds} s") from error
+        return _unpack_results(scratch / "results.tar", results)
+    finally:
+        for process in (machine, share):
+            if process:
+                _end(process)
+        shutil.rmtree(scratch, ignore_errors=True)
