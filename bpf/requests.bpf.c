@@ -19,7 +19,7 @@ static inline int unread_bytes(const struct sock *sk, const struct tcp_sock *tcp
 {
 	int unread = (int)(tcp->rcv_nxt - tcp->copied_seq);
 
-	if (sk->sk_flags & (1UL << SOCK_DONE))
+	if (sk->__sk_common.skc_flags & (1UL << SOCK_DONE))
 		unread--;
 	return unread > 0;
 }

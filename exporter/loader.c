@@ -12,12 +12,16 @@
 
 #include "abi/limits.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "discovery.skel.h"
+#include "read/hooks.h"
 #include "requests.skel.h"
 #include "threads.skel.h"
 
 #define PROBES_MAX 32
+#define PROBE_REASON_BYTES 128
 #define VERIFIER_LOG_BYTES (256 * 1024)
+#define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
 
 struct object {
 	void *skeleton;
@@ -26,11 +30,14 @@ struct object {
 };
 
 struct loader {
+	const struct privileges *privileges; /* only while loading */
+	char *logs; /* the verifier's, VERIFIER_LOG_BYTES per probe; only while loading */
 	unsigned int cpus;
 	unsigned int shards;
 	struct feature features[FEATURES];
 	struct object objects[FEATURES];
 	struct probe_row probes[PROBES_MAX];
+	char probe_reasons[PROBES_MAX][PROBE_REASON_BYTES];
 	struct bpf_program *programs[PROBES_MAX];
 	struct bpf_link *links[PROBES_MAX];
 	size_t probes_len;
@@ -43,10 +50,9 @@ struct loader {
 	{                                                                             \
 		feature##_bpf__destroy(skeleton);                                     \
 	}                                                                             \
-	static int feature##_open(struct object *object, const struct loader *loader, \
-				  const struct bpf_object_open_opts *opts)            \
+	static int feature##_open(struct object *object, const struct loader *loader) \
 	{                                                                             \
-		struct feature##_bpf *skeleton = feature##_bpf__open_opts(opts);      \
+		struct feature##_bpf *skeleton = feature##_bpf__open();               \
                                                                                       \
 		if (!skeleton)                                                        \
 			return -errno;                                                \
@@ -63,15 +69,12 @@ OBJECT_OPEN(threads)
 
 static const struct {
 	const char *name;
-	int (*open)(struct object *object, const struct loader *loader,
-		    const struct bpf_object_open_opts *opts);
-	const char *needs;
+	int (*open)(struct object *object, const struct loader *loader);
+	unsigned int since_major, since_minor;
 } feature_table[FEATURES] = {
-	[FEATURE_DISCOVERY] = { "discovery", discovery_open, "Linux 5.15 or later" },
-	[FEATURE_REQUESTS] = { "requests", requests_open,
-			       "Linux 6.3 or later (tracepoints sk_data_ready, sock_recv_length, "
-			       "sock_send_length)" },
-	[FEATURE_THREADS] = { "threads", threads_open, "Linux 5.15 or later" },
+	[FEATURE_DISCOVERY] = { "discovery", discovery_open, 5, 15 },
+	[FEATURE_REQUESTS] = { "requests", requests_open, 6, 3 }, /* its three tracepoints */
+	[FEATURE_THREADS] = { "threads", threads_open, 5, 15 },
 };
 
 static const char *const walk_programs[WALKS] = {
@@ -83,43 +86,74 @@ static const char *const walk_programs[WALKS] = {
 
 /* --- why not ------------------------------------------------------------------------------- */
 
-/* The verifier's own last words: the end of its log, on one line. */
-static void log_tail(const char *log, char *out, size_t size)
+static bool probe_is_of(const struct loader *loader, size_t probe, enum feature_id id)
 {
-	const char *end = log + strlen(log);
-	const char *start = end - log > 200 ? end - 200 : log;
-	size_t len = 0;
-
-	for (; start < end && len + 1 < size; start++)
-		out[len++] = *start == '\n' ? ' ' : *start;
-	out[len] = '\0';
+	return strcmp(loader->probes[probe].feature, feature_table[id].name) == 0;
 }
 
-static void feature_fail(struct loader *loader, enum feature_id id, const char *step, int error,
-			 const char *log)
+static const char *probe_log(const struct loader *loader, size_t probe)
+{
+	return loader->logs + probe * VERIFIER_LOG_BYTES;
+}
+
+/* Finds the hooks of a feature that this kernel does not have, and names them in @missing. */
+static void feature_find_missing(struct loader *loader, enum feature_id id, char *missing,
+				 size_t size)
+{
+	_cleanup_(hooks_close) struct btf *types = NULL;
+	size_t len = 0;
+
+	missing[0] = '\0';
+	if (hooks_open(&types))
+		return;
+	for (size_t i = 0; i < loader->probes_len; i++) {
+		const char *hook = loader_probe_hook(loader, i);
+		char words[64];
+
+		if (!probe_is_of(loader, i, id) || hooks_have(types, hook))
+			continue;
+		hooks_describe(hook, words, sizeof(words));
+		snprintf(loader->probe_reasons[i], PROBE_REASON_BYTES, "this kernel has no %s",
+			 words);
+		if (len < size && !strstr(missing, words))
+			len += (size_t)snprintf(missing + len, size - len, "%s%s", len ? ", " : "",
+						words);
+	}
+}
+
+/* Each program has a log of its own: the one that was written to is the one that was refused. */
+static void feature_find_refused(struct loader *loader, enum feature_id id, struct refusal *refusal)
+{
+	for (size_t i = 0; i < loader->probes_len; i++) {
+		if (!probe_is_of(loader, i, id) || !*probe_log(loader, i))
+			continue;
+		refusal->program = loader->probes[i].probe;
+		refusal->log = probe_log(loader, i);
+		text_copy(loader->probe_reasons[i], PROBE_REASON_BYTES,
+			  "the verifier of this kernel refuses it");
+	}
+}
+
+static void feature_fail(struct loader *loader, enum feature_id id, const char *step, int error)
 {
 	struct feature *feature = &loader->features[id];
-	char tail[256] = "";
+	char missing[REFUSAL_REASON_BYTES / 2], needs[64];
+	struct refusal refusal = {
+		.step = step,
+		.error = error,
+		.missing = missing,
+		.program = "",
+		.log = "",
+		.needs = needs,
+		.btf = access(KERNEL_TYPES, R_OK) == 0,
+		.privileges = loader->privileges,
+	};
 
-	if (error == -EPERM || error == -EACCES) {
-		if (geteuid() != 0) {
-			snprintf(feature->reason, sizeof(feature->reason),
-				 "%s: not permitted: start as root, or with CAP_BPF, CAP_PERFMON "
-				 "and CAP_SYS_PTRACE",
-				 step);
-			return;
-		}
-	}
-	if (access("/sys/kernel/btf/vmlinux", R_OK)) {
-		snprintf(feature->reason, sizeof(feature->reason),
-			 "%s: this kernel does not describe its types (/sys/kernel/btf/vmlinux): "
-			 "use one built with CONFIG_DEBUG_INFO_BTF",
-			 step);
-		return;
-	}
-	log_tail(log, tail, sizeof(tail));
-	snprintf(feature->reason, sizeof(feature->reason), "%s: %s; needs %s%s%s", step,
-		 strerror(-error), feature_table[id].needs, *tail ? "; kernel says: " : "", tail);
+	snprintf(needs, sizeof(needs), "Linux %u.%u or later", feature->since_major,
+		 feature->since_minor);
+	feature_find_missing(loader, id, missing, sizeof(missing));
+	feature_find_refused(loader, id, &refusal);
+	refusal_explain(&refusal, feature->reason, feature->remedy);
 }
 
 /* --- loading ------------------------------------------------------------------------------- */
@@ -198,6 +232,9 @@ static void feature_list_probes(struct loader *loader, enum feature_id id)
 		if (loader->probes_len == PROBES_MAX)
 			return;
 		loader->programs[loader->probes_len] = program;
+		bpf_program__set_log_buf(program,
+					 loader->logs + loader->probes_len * VERIFIER_LOG_BYTES,
+					 VERIFIER_LOG_BYTES);
 		loader->probes[loader->probes_len++] = (struct probe_row){
 			.feature = feature_table[id].name,
 			.probe = bpf_program__name(program),
@@ -210,14 +247,16 @@ static int feature_attach(struct loader *loader, enum feature_id id)
 	for (size_t i = 0; i < loader->probes_len; i++) {
 		int r;
 
-		if (strcmp(loader->probes[i].feature, feature_table[id].name) != 0)
+		if (!probe_is_of(loader, i, id))
 			continue;
 		r = program_attach(loader, i);
 		if (r) {
 			char step[128];
 
 			snprintf(step, sizeof(step), "attaching %s", loader->probes[i].probe);
-			feature_fail(loader, id, step, r, "");
+			snprintf(loader->probe_reasons[i], PROBE_REASON_BYTES,
+				 "cannot be attached: %s", strerror(-r));
+			feature_fail(loader, id, step, r);
 			return r;
 		}
 		loader->probes[i].attached = 1;
@@ -229,7 +268,7 @@ static int feature_attach(struct loader *loader, enum feature_id id)
 static void feature_detach(struct loader *loader, enum feature_id id)
 {
 	for (size_t i = 0; i < loader->probes_len; i++) {
-		if (strcmp(loader->probes[i].feature, feature_table[id].name) != 0)
+		if (!probe_is_of(loader, i, id))
 			continue;
 		bpf_link__destroy(TAKE_PTR(loader->links[i]));
 		loader->probes[i].attached = 0;
@@ -264,34 +303,42 @@ static int loader_fill_slots(const struct loader *loader)
 	return r;
 }
 
-static void feature_load(struct loader *loader, enum feature_id id, char *log)
+static void feature_open(struct loader *loader, enum feature_id id)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = log,
-		    .kernel_log_size = VERIFIER_LOG_BYTES);
+	struct feature *feature = &loader->features[id];
+	int r;
+
+	feature->name = feature_table[id].name;
+	feature->since_major = feature_table[id].since_major;
+	feature->since_minor = feature_table[id].since_minor;
+	r = feature_table[id].open(&loader->objects[id], loader);
+	if (r)
+		feature_fail(loader, id, "opening", r);
+	else
+		feature_list_probes(loader, id);
+}
+
+static void feature_load(struct loader *loader, enum feature_id id)
+{
 	struct feature *feature = &loader->features[id];
 	struct object *object = &loader->objects[id];
 	int r;
 
-	log[0] = '\0';
-	r = feature_table[id].open(object, loader, &opts);
-	if (r) {
-		feature_fail(loader, id, "opening", r, "");
+	if (!object->bpf)
 		return;
-	}
-	feature_list_probes(loader, id);
 	r = object_share_maps(loader, id);
 	if (r) {
-		feature_fail(loader, id, "sharing maps", r, "");
+		feature_fail(loader, id, "sharing maps", r);
 		return;
 	}
 	r = bpf_object__load(object->bpf);
 	if (r) {
-		feature_fail(loader, id, "loading", r, log);
+		feature_fail(loader, id, "loading", r);
 		return;
 	}
 	r = id == FEATURE_DISCOVERY ? loader_fill_slots(loader) : 0;
 	if (r) {
-		feature_fail(loader, id, "filling tables", r, "");
+		feature_fail(loader, id, "filling tables", r);
 		return;
 	}
 	if (feature_attach(loader, id)) {
@@ -301,12 +348,29 @@ static void feature_load(struct loader *loader, enum feature_id id, char *log)
 	feature->on = true;
 }
 
-static void features_need_discovery(struct loader *loader)
+static void feature_needs_discovery(struct loader *loader, enum feature_id id)
+{
+	char missing[REFUSAL_REASON_BYTES];
+
+	text_copy(loader->features[id].reason, REFUSAL_REASON_BYTES, "needs the feature discovery");
+	text_copy(loader->features[id].remedy, REFUSAL_REMEDY_BYTES,
+		  "do first what discovery asks for");
+	feature_find_missing(loader, id, missing, sizeof(missing));
+}
+
+static void features_load(struct loader *loader)
 {
 	for (int id = 0; id < FEATURES; id++)
-		if (id != FEATURE_DISCOVERY)
-			snprintf(loader->features[id].reason, sizeof(loader->features[id].reason),
-				 "needs the feature discovery");
+		feature_open(loader, id);
+	feature_load(loader, FEATURE_DISCOVERY);
+	for (int id = 0; id < FEATURES; id++) {
+		if (id == FEATURE_DISCOVERY)
+			continue;
+		if (loader->features[FEATURE_DISCOVERY].on)
+			feature_load(loader, id);
+		else
+			feature_needs_discovery(loader, id);
+	}
 }
 
 static unsigned int shards_for(unsigned int cpus)
@@ -318,28 +382,25 @@ static unsigned int shards_for(unsigned int cpus)
 	return shards;
 }
 
-int loader_new(struct loader **out)
+int loader_new(const struct privileges *privileges, struct loader **out)
 {
-	_cleanup_(cleanup_free) char *log = malloc(VERIFIER_LOG_BYTES);
+	/* Pages that no refused program is written about are never touched. */
+	_cleanup_(cleanup_free) char *logs = calloc(PROBES_MAX, VERIFIER_LOG_BYTES);
 	struct loader *loader = calloc(1, sizeof(*loader));
 	int cpus = libbpf_num_possible_cpus();
 
-	if (!loader || !log || cpus < 1) {
+	if (!loader || !logs || cpus < 1) {
 		free(loader);
 		return cpus < 0 ? cpus : -ENOMEM;
 	}
 	libbpf_set_print(NULL); /* reasons are reported by feature */
 	loader->cpus = (unsigned int)cpus;
 	loader->shards = shards_for(loader->cpus);
-	for (int id = 0; id < FEATURES; id++)
-		loader->features[id].name = feature_table[id].name;
-	feature_load(loader, FEATURE_DISCOVERY, log);
-	if (!loader->features[FEATURE_DISCOVERY].on) {
-		features_need_discovery(loader);
-	} else {
-		feature_load(loader, FEATURE_REQUESTS, log);
-		feature_load(loader, FEATURE_THREADS, log);
-	}
+	loader->privileges = privileges;
+	loader->logs = logs;
+	features_load(loader);
+	loader->privileges = NULL;
+	loader->logs = NULL;
 	*out = loader;
 	return 0;
 }
@@ -369,6 +430,18 @@ const struct probe_row *loader_probes(const struct loader *loader, size_t *len)
 {
 	*len = loader->probes_len;
 	return loader->probes;
+}
+
+const char *loader_probe_hook(const struct loader *loader, size_t probe)
+{
+	return bpf_program__section_name(loader->programs[probe]);
+}
+
+const char *loader_probe_reason(const struct loader *loader, size_t probe)
+{
+	if (loader->probes[probe].attached)
+		return "";
+	return *loader->probe_reasons[probe] ? loader->probe_reasons[probe] : "its feature is off";
 }
 
 int loader_map_fd(const struct loader *loader, const char *name)

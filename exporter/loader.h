@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "privileges.h"
+#include "refusal.h"
 #include "snapshot.h"
 
 enum feature_id { FEATURE_DISCOVERY, FEATURE_REQUESTS, FEATURE_THREADS, FEATURES };
@@ -19,7 +21,9 @@ enum feature_id { FEATURE_DISCOVERY, FEATURE_REQUESTS, FEATURE_THREADS, FEATURES
 struct feature {
 	const char *name;
 	bool on; /* loaded and all its hooks attached */
-	char reason[512]; /* why not, and what to do; empty if on */
+	unsigned int since_major, since_minor; /* the Linux that has all it needs */
+	char reason[REFUSAL_REASON_BYTES]; /* why not; empty if on */
+	char remedy[REFUSAL_REMEDY_BYTES]; /* what to do about it; empty if on */
 };
 
 /* Iterators: programs that user space runs. */
@@ -28,16 +32,24 @@ enum walk { WALK_LISTENERS, WALK_CONNECTIONS, WALK_TASKS, WALK_SOCKETS, WALKS };
 struct loader;
 
 /*
- * Loads and attaches what can be. Returns 0 with *@loader set even if no feature is on (ask
- * loader_feature()); -errno only where memory or the system's description (CPUs) fails.
+ * Loads and attaches what can be; @privileges, which must outlive the call, only explain what
+ * cannot. Returns 0 with *@loader set even if no feature is on (ask loader_feature()); -errno only
+ * where memory or the system's description (CPUs) fails.
  */
-int loader_new(struct loader **loader);
+int loader_new(const struct privileges *privileges, struct loader **loader);
 void loader_free(struct loader *loader);
 
 const struct feature *loader_feature(const struct loader *loader, enum feature_id feature);
 
-/* Every program with its feature and whether it is attached; valid as long as the loader. */
+/* Every program, also of a feature that is off, with its feature and whether it is attached; valid as long as the loader. */
 const struct probe_row *loader_probes(const struct loader *loader, size_t *len);
+
+/*
+ * Of the probe with index @probe of loader_probes(): its hook, as in "tp_btf/sched_switch", and why
+ * it is not attached: "" if it is.
+ */
+const char *loader_probe_hook(const struct loader *loader, size_t probe);
+const char *loader_probe_reason(const struct loader *loader, size_t probe);
 
 /* Descriptor of a shared map, by its name in bpf/lib/maps.h; -ENOENT if there is none. */
 int loader_map_fd(const struct loader *loader, const char *name);

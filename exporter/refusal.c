@@ -103,17 +103,19 @@ static bool explain_privileges(const struct refusal *refusal, char *reason, char
 
 static void explain_verifier(const struct refusal *refusal, char *reason, char *remedy)
 {
-	char text[REFUSAL_REASON_BYTES], tail[TAIL_BYTES];
+	char text[REFUSAL_REASON_BYTES], tail[TAIL_BYTES], todo[REFUSAL_REMEDY_BYTES];
 
 	refusal_log_tail(refusal->log, tail, sizeof(tail));
 	snprintf(text, sizeof(text), "%s: the verifier of this kernel refuses %s: %s",
 		 refusal->step, *refusal->program ? refusal->program : "a program", tail);
-	explain(reason, remedy, text, refusal->needs);
+	snprintf(todo, sizeof(todo), "use %s; if this kernel is, report these lines",
+		 refusal->needs);
+	explain(reason, remedy, text, todo);
 }
 
 static void explain_error(const struct refusal *refusal, char *reason, char *remedy)
 {
-	char text[REFUSAL_REASON_BYTES];
+	char text[REFUSAL_REASON_BYTES], todo[REFUSAL_REMEDY_BYTES];
 
 	if (refusal->error == -EPERM && refusal->privileges->known) {
 		snprintf(text, sizeof(text), "%s: not permitted, although the capabilities are held",
@@ -124,13 +126,13 @@ static void explain_error(const struct refusal *refusal, char *reason, char *rem
 		return;
 	}
 	snprintf(text, sizeof(text), "%s: %s", refusal->step, strerror(-refusal->error));
-	explain(reason, remedy, text,
-		is_denial(refusal->error) ? PRIVILEGES_REMEDY : refusal->needs);
+	snprintf(todo, sizeof(todo), "use %s; if this kernel is, report this line", refusal->needs);
+	explain(reason, remedy, text, is_denial(refusal->error) ? PRIVILEGES_REMEDY : todo);
 }
 
 void refusal_explain(const struct refusal *refusal, char *reason, char *remedy)
 {
-	char text[REFUSAL_REASON_BYTES];
+	char text[REFUSAL_REASON_BYTES], todo[REFUSAL_REMEDY_BYTES];
 
 	if (explain_privileges(refusal, reason, remedy))
 		return;
@@ -143,7 +145,8 @@ void refusal_explain(const struct refusal *refusal, char *reason, char *remedy)
 	} else if (*refusal->missing) {
 		snprintf(text, sizeof(text), "%s: this kernel has no %s", refusal->step,
 			 refusal->missing);
-		explain(reason, remedy, text, refusal->needs);
+		snprintf(todo, sizeof(todo), "use %s", refusal->needs);
+		explain(reason, remedy, text, todo);
 	} else if (*refusal->log) {
 		explain_verifier(refusal, reason, remedy);
 	} else {

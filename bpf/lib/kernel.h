@@ -54,7 +54,7 @@ enum {
 #define MSG_PEEK 2
 #define O_NONBLOCK 04000
 #define IPPROTO_TCP 6
-#define SOCK_DONE 1 /* bit of sk_flags: a FIN has come */
+#define SOCK_DONE 1 /* bit of skc_flags: a FIN has come */
 #define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */
 
 enum {
@@ -133,6 +133,7 @@ struct sock_common {
 	__u16 skc_num;
 	volatile unsigned char skc_state;
 	possible_net_t skc_net;
+	unsigned long skc_flags;
 };
 
 struct sock {
@@ -140,7 +141,6 @@ struct sock {
 	atomic_t sk_drops;
 	struct socket *sk_socket;
 	__u16 sk_protocol;
-	unsigned long sk_flags;
 	__u32 sk_ack_backlog;
 	__u32 sk_max_ack_backlog;
 };

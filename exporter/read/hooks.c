@@ -10,11 +10,11 @@
 
 /* What each kind of hook is declared as: include/trace/bpf_probe.h and DEFINE_BPF_ITER_FUNC. */
 static const struct {
-	const char *section, *type_prefix;
+	const char *section, *words, *type_prefix;
 	__u32 kind;
 } declarations[] = {
-	{ "tp_btf/", "btf_trace_", BTF_KIND_TYPEDEF },
-	{ "iter/", "bpf_iter_", BTF_KIND_FUNC },
+	{ "tp_btf/", "tracepoint ", "btf_trace_", BTF_KIND_TYPEDEF },
+	{ "iter/", "iterator ", "bpf_iter_", BTF_KIND_FUNC },
 };
 
 int hooks_open(struct btf **types)
@@ -45,4 +45,14 @@ bool hooks_have(const struct btf *types, const char *section)
 		return btf__find_by_name_kind(types, type, declarations[i].kind) >= 0;
 	}
 	return true;
+}
+
+void hooks_describe(const char *section, char *out, size_t size)
+{
+	const char *words = "hook ";
+
+	for (size_t i = 0; i < sizeof(declarations) / sizeof(*declarations); i++)
+		if (text_has_prefix(section, declarations[i].section))
+			words = declarations[i].words;
+	snprintf(out, size, "%s%s", words, text_base_name(section));
 }

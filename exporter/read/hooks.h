@@ -6,6 +6,7 @@
 #define WORKLOAD_READ_HOOKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct btf;
 
@@ -18,5 +19,8 @@ void hooks_close(struct btf **types);
  * hook the types do not tell: true.
  */
 bool hooks_have(const struct btf *types, const char *section);
+
+/* @section in words, as in "tracepoint sk_data_ready" or "iterator task_file". */
+void hooks_describe(const char *section, char *out, size_t size);
 
 #endif

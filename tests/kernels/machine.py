@@ -106,7 +106,7 @@ def _start_share(scratch, socket):
 def _qemu(kernel, archive, socket, results):
     return [
         "qemu-system-x86_64",
-        *("-machine", "q35,memory-backend=memory", "-accel", "tcg,thread=multi", "-cpu", "max"),
+        *("-machine", "q35,memory-backend=memory", "-accel", "tcg,thread=multi", "-cpu", "max,cx16=off"),
         *("-smp", str(CPUS), "-m", MEMORY),
         *("-object", f"memory-backend-memfd,id=memory,size={MEMORY},share=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
