@@ -32,7 +32,7 @@ struct ledger_row_kind {
 	unsigned int bit; /* in ledger_owner.crowded */
 };
 
-#define ENDPOINT_COUNTERS (3 * sizeof(struct hist) / sizeof(ledger_word) + STAGES + IO_MODELS + 4)
+#define ENDPOINT_COUNTERS (4 * sizeof(struct hist) / sizeof(ledger_word) + STAGES + IO_MODELS + 4)
 #define ENDPOINT_GAUGES 6
 #define POOL_COUNTERS (STATES + 2 + 3 * sizeof(struct hist) / sizeof(ledger_word))
 

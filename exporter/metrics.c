@@ -45,7 +45,8 @@ struct metric_rows {
 struct metric_view {
 	enum metric_unit unit;
 	bool one; /* the value is 1 */
-	bool skip_zero; /* no sample for a value of 0 */
+	bool skip_zero; /* nothing is shown of a value of 0, or of a histogram without observations
+			 */
 	bool sparse; /* no buckets below +Inf while nothing was observed */
 	size_t len; /* the member is an array of so many, told apart by label */
 	const char *label;
@@ -189,6 +190,8 @@ static void walk_histogram(struct metrics_walk *walk, const struct hist *hist,
 		if (bound < view->bounds_len && cell == hist_last_cell(view->bounds[bound]))
 			histogram.cumulative[bound++] = histogram.count;
 	}
+	if (view->skip_zero && !histogram.count)
+		return;
 	if (view->sparse && !histogram.count)
 		histogram.bounds_len = 0;
 	walk_begin_family(walk);

@@ -37,6 +37,7 @@ struct endpoint_row {
 	struct hist queue;
 	struct hist service;
 	struct hist duration;
+	struct hist accept_wait; /* empty where accepts are not observed */
 	uint64_t abandoned[STAGES];
 	uint64_t accepted[IO_MODELS];
 	uint64_t received_bytes;

@@ -12,6 +12,7 @@
 #define ENDPOINTS_MAX 512U /* (tree, port) */
 #define POOLS_MAX 1024U /* (tree, thread name pattern) */
 #define POOLS_PER_TREE 32U /* one tree with endless thread names must not starve the others */
+#define CONNECTIONS_MAX 65536U /* syscall backend: open connections */
 #define SHARDS_MAX 8U /* copies of the atomically written cells, a power of two */
 
 #endif

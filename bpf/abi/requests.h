@@ -47,8 +47,9 @@ struct endpoint_shard {
 	struct hist queue;
 	struct hist service;
 	struct hist duration;
+	struct hist accept_wait; /* handshake done until accepted; syscall backend only */
 };
-_Static_assert(sizeof(struct endpoint_shard) == 8 * 11 + 3 * sizeof(struct hist),
+_Static_assert(sizeof(struct endpoint_shard) == 8 * 11 + 4 * sizeof(struct hist),
 	       "struct endpoint_shard has a hole");
 
 /* Array `endpoint_gauges`, one per slot: zeroed by user space, filled by one sweep. */

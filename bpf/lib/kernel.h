@@ -52,6 +52,8 @@ enum {
 #define TASK_DEAD 0x0080
 #define CLONE_THREAD 0x00010000
 #define MSG_PEEK 2
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
 #define O_NONBLOCK 04000
 #define IPPROTO_TCP 6
 #define SOCK_DONE 1 /* bit of skc_flags: a FIN has come */
@@ -92,6 +94,8 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct files_struct;
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -107,13 +111,34 @@ struct task_struct {
 	char comm[16];
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	struct files_struct *files;
 };
 
 struct hlist_head;
 
+struct inode {
+	__u16 i_mode;
+};
+
 struct file {
 	unsigned int f_flags;
 	struct hlist_head *f_ep;
+	struct inode *f_inode;
+	void *private_data;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct sk_buff {
+	unsigned int len;
+	unsigned char *data;
 };
 
 struct sock;
@@ -159,6 +184,11 @@ struct bpf_iter__task {
 struct bpf_iter__task_file {
 	struct task_struct *task;
 	struct file *file;
+};
+
+struct bpf_iter__bpf_map_elem {
+	void *key;
+	void *value;
 };
 
 struct bpf_iter__bpf_sk_storage_map {

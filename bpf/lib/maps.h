@@ -29,6 +29,7 @@ struct tracked {
 	__u32 adopted; /* found open at start, nothing known of its present request */
 	__u32 drops; /* listener: sk_drops already counted */
 	__u32 zero;
+	__u64 established_ns; /* end of the handshake; syscall backend */
 	struct conn conn;
 };
 

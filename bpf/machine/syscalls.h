@@ -6,6 +6,8 @@
 #ifndef WORKLOAD_MACHINE_SYSCALLS_H
 #define WORKLOAD_MACHINE_SYSCALLS_H
 
+#include "abi/kernel_types.h"
+
 #if defined(__TARGET_ARCH_arm64) || (!defined(WORKLOAD_BPF) && defined(__aarch64__))
 
 #define SYS_IO_GETEVENTS 4
@@ -87,5 +89,40 @@
 #define SYS_EPOLL_PWAIT2 441
 #define SYS_FUTEX_WAITV 449
 #define SYS_FUTEX_WAIT 455
+
+/* What a system call does with the bytes of a socket, for the syscall backend. */
+#define ROLE_READ 1U /* takes bytes from its first argument */
+#define ROLE_SEND 2U /* gives bytes to its first argument */
+#define ROLE_SPLICE 4U /* takes from its first and gives to its third */
+#define ROLE_ACCEPT 8U /* returns a new descriptor */
+#define ROLE_MESSAGES 16U /* with one of the above: returns messages, not bytes */
+
+static inline __u32 syscall_role(__s64 number)
+{
+	switch (number) {
+	case SYS_READ:
+	case SYS_READV:
+	case SYS_RECVFROM:
+	case SYS_RECVMSG:
+		return ROLE_READ;
+	case SYS_RECVMMSG:
+		return ROLE_READ | ROLE_MESSAGES;
+	case SYS_WRITE:
+	case SYS_WRITEV:
+	case SYS_SENDTO:
+	case SYS_SENDMSG:
+	case SYS_SENDFILE:
+		return ROLE_SEND;
+	case SYS_SENDMMSG:
+		return ROLE_SEND | ROLE_MESSAGES;
+	case SYS_SPLICE:
+		return ROLE_READ | ROLE_SPLICE;
+	case SYS_ACCEPT:
+	case SYS_ACCEPT4:
+		return ROLE_ACCEPT;
+	default:
+		return 0;
+	}
+}
 
 #endif

@@ -37,6 +37,7 @@ static void shard_merge(struct endpoint_row *row, const struct endpoint_shard *s
 	hist_merge(&row->queue, &shard->queue);
 	hist_merge(&row->service, &shard->service);
 	hist_merge(&row->duration, &shard->duration);
+	hist_merge(&row->accept_wait, &shard->accept_wait);
 }
 
 static void gauges_fill(struct endpoint_row *row, const struct endpoint_gauges *gauges,

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Requests, syscall backend: the same machine for kernels without the tracepoints of the socket
+ * layer (5.15 to 6.2). Arrivals are told by tcp_probe, reads and sends by the return of system
+ * calls, with the socket looked up behind the descriptor; the end of a connection by its state.
+ *
+ * A socket found through a descriptor is a bare address, with which storage on the socket cannot be
+ * reached. So the state of a connection is in a table by that address, from the end of the
+ * handshake until TCP closes the socket, which happens before the address can be used again.
+ */
+#include "lib/kernel.h"
+#include "lib/requests.h"
+#include "machine/syscalls.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, CONNECTIONS_MAX);
+	__type(key, __u64);
+	__type(value, struct tracked);
+} connections SEC(".maps");
+
+static inline struct tracked *connection_of(const struct sock *sk)
+{
+	__u64 key = (__u64)sk;
+
+	return bpf_map_lookup_elem(&connections, &key);
+}
+
+/* Unread data bytes. A FIN takes a sequence number too, and is no data. */
+static inline int unread_bytes(struct sock *sk)
+{
+	struct tcp_sock *tcp = (struct tcp_sock *)sk;
+	int unread = (int)(BPF_CORE_READ(tcp, rcv_nxt) - BPF_CORE_READ(tcp, copied_seq));
+
+	if (BPF_CORE_READ(sk, __sk_common.skc_flags) & (1UL << SOCK_DONE))
+		unread--;
+	return unread > 0;
+}
+
+static inline __u32 sent_sequence(struct sock *sk)
+{
+	return BPF_CORE_READ((struct tcp_sock *)sk, write_seq);
+}
+
+/* --- connections ---------------------------------------------------------------------------- */
+
+static inline void connection_track(const struct sock *sk, const struct tracked *template,
+				    __u64 established_ns)
+{
+	struct tracked fresh = *template;
+	__u64 key = (__u64)sk;
+
+	fresh.established_ns = established_ns;
+	if (bpf_map_update_elem(&connections, &key, &fresh, 0))
+		drop(DROP_SOCKET_STORAGE);
+}
+
+static inline int is_mptcp(struct sock *sk)
+{
+	struct tcp_sock *tcp = (struct tcp_sock *)sk;
+
+	return bpf_core_field_exists(tcp->is_mptcp) && BPF_CORE_READ(tcp, is_mptcp);
+}
+
+/* Leaving the states in which answers can be sent ends a connection for us. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(requests_tcp_state, struct sock *sk, int oldstate, int newstate)
+{
+	struct tracked *tracked;
+	struct socket *socket;
+	__u64 key = (__u64)sk;
+
+	if (newstate == TCP_LISTEN || oldstate == TCP_LISTEN || newstate == TCP_CLOSE_WAIT)
+		return 0;
+	if (newstate == TCP_ESTABLISHED) {
+		/* The kernel has cloned the listener's storage to its connection. */
+		tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+		if (tracked && !is_mptcp(sk))
+			connection_track(sk, tracked, bpf_ktime_get_ns());
+		return 0;
+	}
+	tracked = connection_of(sk);
+	if (!tracked)
+		return 0;
+	if (!tracked->conn.closed) {
+		socket = sk->sk_socket;
+		connection_closed(tracked, socket ? socket->file : NULL, unread_bytes(sk),
+				  sent_sequence(sk));
+	}
+	if (newstate == TCP_CLOSE)
+		bpf_map_delete_elem(&connections, &key);
+	return 0;
+}
+
+/* --- arrival -------------------------------------------------------------------------------- */
+
+/* The new bytes that a segment brings, in order: what has come before or comes too early is none.
+ */
+static inline int segment_readable(struct sock *sk, struct sk_buff *skb)
+{
+	unsigned char *header = BPF_CORE_READ(skb, data);
+	__u32 length = BPF_CORE_READ(skb, len), sequence, next;
+	__u8 offset = 0;
+
+	/* The header of TCP begins at skb->data (net/ipv4/tcp_input.c, tcp_rcv_established). */
+	bpf_probe_read_kernel(&sequence, sizeof(sequence), header + 4);
+	bpf_probe_read_kernel(&offset, sizeof(offset), header + 12);
+	length -= (offset >> 4) * 4;
+	next = BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt);
+	sequence = __builtin_bswap32(sequence);
+	return (__s32)length > 0 && (__s32)(sequence - next) <= 0 &&
+	       (__s32)(sequence + length - next) > 0;
+}
+
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(requests_arrival, struct sock *sk, struct sk_buff *skb)
+{
+	struct tracked *tracked = connection_of(sk);
+
+	if (tracked && !tracked->conn.closed && segment_readable(sk, skb))
+		conn_readable(&tracked->conn, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* --- system calls --------------------------------------------------------------------------- */
+
+static inline struct file *descriptor_file(struct task_struct *task, __u32 fd)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file *file = NULL;
+
+	if (fd >= BPF_CORE_READ(table, max_fds))
+		return NULL;
+	bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
+	return file;
+}
+
+static inline struct sock *file_sock(struct file *file)
+{
+	struct socket *socket;
+
+	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return NULL;
+	socket = BPF_CORE_READ(file, private_data);
+	return socket ? BPF_CORE_READ(socket, sk) : NULL;
+}
+
+/*
+ * Whatever came before a connection's first read has come with the end of the handshake: all later
+ * segments pass tcp_probe.
+ */
+static inline __u64 first_arrival(struct tracked *tracked, __u64 arrived)
+{
+	__u64 established = tracked->established_ns;
+
+	tracked->established_ns = 0;
+	return arrived ? arrived : established;
+}
+
+static inline void descriptor_read(struct task_struct *task, __u32 fd, __u32 bytes)
+{
+	struct file *file = descriptor_file(task, fd);
+	struct sock *sk = file_sock(file);
+	struct tracked *tracked = sk ? connection_of(sk) : NULL;
+	struct endpoint_shard *shard;
+	struct thread *thread;
+	__u64 arrived;
+
+	if (!tracked)
+		return;
+	thread = thread_of(task);
+	shard = reader_shard(tracked, thread, task);
+	if (!shard)
+		return;
+	__sync_fetch_and_add(&shard->received_bytes, bytes);
+	if (!tracked->accepted)
+		accepted_count(file, tracked, shard);
+	if (tracked->conn.closed)
+		return;
+	arrived = first_arrival(tracked, conn_take(&tracked->conn));
+	if (unread_bytes(sk))
+		conn_left(&tracked->conn);
+	connection_read(tracked, shard, thread, arrived, sent_sequence(sk));
+}
+
+static inline void descriptor_sent(struct task_struct *task, __u32 fd, __u32 bytes)
+{
+	struct file *file = descriptor_file(task, fd);
+	struct sock *sk = file_sock(file);
+	struct tracked *tracked = sk ? connection_of(sk) : NULL;
+	struct endpoint_shard *shard;
+	struct thread *thread;
+
+	if (!tracked)
+		return;
+	shard = tracked_shard(tracked);
+	if (!shard)
+		return;
+	__sync_fetch_and_add(&shard->sent_bytes, bytes);
+	if (!tracked->accepted)
+		accepted_count(file, tracked, shard);
+	thread = thread_of(task);
+	if (thread)
+		thread->in_request = 0;
+	connection_sent(tracked, shard, unread_bytes(sk), sent_sequence(sk));
+}
+
+static inline void descriptor_accepted(struct task_struct *task, __u32 fd)
+{
+	struct sock *sk = file_sock(descriptor_file(task, fd));
+	struct tracked *tracked = sk ? connection_of(sk) : NULL;
+	struct endpoint_shard *shard = tracked ? tracked_shard(tracked) : NULL;
+	__u64 now = bpf_ktime_get_ns();
+
+	if (shard && tracked->established_ns && now > tracked->established_ns)
+		hist_add(&shard->accept_wait, now - tracked->established_ns);
+}
+
+/* A look at bytes that stay where they are is no read. */
+static inline int call_peeks(__s64 number, const __u64 args[4])
+{
+	if (number == SYS_RECVFROM || number == SYS_RECVMMSG)
+		return args[3] & MSG_PEEK;
+	return number == SYS_RECVMSG && args[2] & MSG_PEEK;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(requests_sys_exit, struct pt_regs *regs, long ret)
+{
+	struct task_struct *task;
+	__s64 number = regs_syscall(regs);
+	__u32 role = syscall_role(number), bytes;
+	__u64 args[4];
+
+	if (!role || ret < 0 || (!ret && role != ROLE_ACCEPT))
+		return 0;
+	task = bpf_get_current_task_btf();
+	if (task_compat(task))
+		return 0;
+	regs_args(regs, args);
+	bytes = role & ROLE_MESSAGES ? 0 : ret;
+	if (role & ROLE_ACCEPT)
+		descriptor_accepted(task, ret);
+	if (role & ROLE_READ && !call_peeks(number, args))
+		descriptor_read(task, args[0], bytes);
+	if (role & ROLE_SEND)
+		descriptor_sent(task, args[0], bytes);
+	if (role & ROLE_SPLICE)
+		descriptor_sent(task, args[2], bytes);
+	return 0;
+}
+
+/* --- walks ---------------------------------------------------------------------------------- */
+
+/* At start: connections that discovery has found open are followed here. */
+SEC("iter/task_file")
+int requests_adopt(struct bpf_iter__task_file *ctx)
+{
+	struct file *file = ctx->file;
+	struct tracked *tracked;
+	struct socket *socket;
+	struct sock *sk;
+
+	if (!ctx->task || !file)
+		return 0;
+	socket = bpf_sock_from_file(file);
+	if (!socket)
+		return 0;
+	sk = socket->sk;
+	if (!sk || sk->sk_protocol != IPPROTO_TCP || sk->__sk_common.skc_state == TCP_LISTEN)
+		return 0;
+	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (tracked && !connection_of(sk))
+		connection_track(sk, tracked, 0);
+	return 0;
+}
+
+/* The sweep, first part: listening sockets. */
+SEC("iter/bpf_sk_storage_map")
+int requests_sweep_listeners(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct tracked *tracked = ctx->value;
+	struct endpoint_gauges *gauges;
+	struct sock *sk = ctx->sk;
+	__u32 slot;
+
+	if (!sk || !tracked || sk->__sk_common.skc_state != TCP_LISTEN)
+		return 0;
+	slot = tracked_current(tracked) ? tracked->slot : SLOT_OTHER;
+	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
+	if (!gauges)
+		return 0;
+	gauges->sockets++;
+	if (tracked_current(tracked))
+		sweep_listener(sk, tracked, gauges);
+	return 0;
+}
+
+/* The sweep, second part: connections. One at a time, as the first. */
+SEC("iter/bpf_map_elem")
+int requests_sweep_connections(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct tracked *tracked = ctx->value;
+	struct endpoint_gauges *gauges;
+	struct endpoint_shard *shard;
+	__u64 *key = ctx->key;
+	__u32 slot;
+
+	if (!key || !tracked)
+		return 0;
+	shard = tracked_current(tracked);
+	slot = shard ? tracked->slot : SLOT_OTHER;
+	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
+	if (!gauges)
+		return 0;
+	gauges->sockets++;
+	if (shard)
+		sweep_connection(tracked, shard, gauges, unread_bytes((struct sock *)*key));
+	return 0;
+}
