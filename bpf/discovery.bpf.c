@@ -60,8 +60,10 @@ int BPF_PROG(discovery_listen, struct sock *sk, int oldstate, int newstate)
 	struct tracked *tracked;
 
 	if (newstate == TCP_LISTEN) {
-		if (is_tcp(sk))
-			listener_track(sk, tree_found(bpf_get_current_task_btf()));
+		if (is_tcp(sk) && !listener_track(sk, tree_found(bpf_get_current_task_btf()))) {
+			listeners_ask_walk();
+			doorbell_ring(0);
+		}
 		return 0;
 	}
 	/* A child's first event is LISTEN -> SYN_RECV, on the child. */
@@ -111,13 +113,13 @@ int BPF_PROG(discovery_exec, struct task_struct *task)
 	tree = tree_at(thread->tree);
 	if (!tree)
 		return 0;
+	/* After an exec by another thread than the leader, that thread has become the leader. */
+	if (!thread->process)
+		__sync_lock_test_and_set(&thread->process, thread->tree);
 	if (tree->cgroup != cgroup_of(task)) {
 		process_join(thread, 0);
 		return 0;
 	}
-	/* After an exec by another thread than the leader, that thread has become the leader. */
-	if (!thread->process)
-		__sync_lock_test_and_set(&thread->process, thread->tree);
 	if (tree->tgid == (__u32)task->tgid) {
 		__sync_fetch_and_or(&tree->flags, TREE_EXEC);
 		doorbell_ring(thread->tree);
@@ -141,15 +143,19 @@ int BPF_PROG(discovery_exit, struct task_struct *task)
 /*
  * A process that holds a listener of a tree is part of it if it is in the founder's cgroup (workers
  * of a master); else it has been handed the socket by its init system, and is the service itself.
+ * So is whoever holds the listener of a tree that has ended.
  */
 static inline void holder_join(struct task_struct *task, struct sock *sk, struct tracked *tracked)
 {
 	struct thread *leader = thread_of(task->group_leader);
-	struct tree *owner;
+	struct tree *owner = tree_at(tracked->tree);
 
+	if (!tracked_current(tracked)) {
+		listener_track(sk, leader && leader->tree ? leader->tree : tree_found(task));
+		return;
+	}
 	if (leader && leader->tree)
 		return;
-	owner = tree_at(tracked->tree);
 	if (owner && owner->cgroup == cgroup_of(task)) {
 		leader = thread_make(task->group_leader);
 		if (leader)

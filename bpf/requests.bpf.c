@@ -58,26 +58,32 @@ int BPF_PROG(requests_read, struct sock *sk, int ret, int flags)
 	struct tcp_sock *tcp;
 	__u64 arrived;
 
-	if (ret <= 0 || flags & MSG_PEEK)
+	if (!ret || flags & (MSG_PEEK | MSG_ERRQUEUE) || is_retry(ret))
 		return 0;
 	tracked = tracked_of(sk);
 	if (!tracked)
 		return 0;
+	if (ret < 0) {
+		request_given_up(sk);
+		return 0;
+	}
 	task = bpf_get_current_task_btf();
 	thread = thread_of(task);
 	shard = reader_shard(tracked, thread, task);
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!shard || !tcp)
 		return 0;
+	if (!thread)
+		thread = thread_of(task); /* the process may have become a service just now */
 	__sync_fetch_and_add(&shard->received_bytes, ret);
 	if (!tracked->accepted)
-		accepted_count(sock_file(sk), tracked, shard);
+		accepted_count(sock_file(sk), tracked, shard, io_uring_task());
 	if (tracked->conn.closed)
 		return 0;
 	arrived = conn_take(&tracked->conn);
-	if (unread_bytes(sk, tcp))
-		conn_left(&tracked->conn);
-	connection_read(tracked, shard, thread, arrived, tcp->write_seq);
+	conn_left(&tracked->conn, unread_bytes(sk, tcp));
+	request_taken(thread, sk);
+	connection_read(tracked, shard, arrived, tcp->write_seq);
 	return 0;
 }
 
@@ -86,13 +92,15 @@ int BPF_PROG(requests_sent, struct sock *sk, int ret, int flags)
 {
 	struct tracked *tracked;
 	struct endpoint_shard *shard;
-	struct thread *thread;
 	struct tcp_sock *tcp;
 
-	if (ret <= 0)
+	if (!ret || is_retry(ret))
 		return 0;
 	tracked = tracked_of(sk);
 	if (!tracked)
+		return 0;
+	request_given_up(sk);
+	if (ret < 0)
 		return 0;
 	shard = tracked_shard(tracked);
 	tcp = bpf_skc_to_tcp_sock(sk);
@@ -100,10 +108,7 @@ int BPF_PROG(requests_sent, struct sock *sk, int ret, int flags)
 		return 0;
 	__sync_fetch_and_add(&shard->sent_bytes, ret);
 	if (!tracked->accepted)
-		accepted_count(sock_file(sk), tracked, shard);
-	thread = thread_of(bpf_get_current_task_btf());
-	if (thread)
-		thread->in_request = 0;
+		accepted_count(sock_file(sk), tracked, shard, io_uring_task());
 	connection_sent(tracked, shard, unread_bytes(sk, tcp), tcp->write_seq);
 	return 0;
 }
@@ -124,11 +129,13 @@ int BPF_PROG(requests_state, struct sock *sk, int oldstate, int newstate)
 	if (!tcp)
 		return 0;
 	if (newstate == TCP_ESTABLISHED) {
+		tracked_find_port(tracked, sk);
 		/* Multipath TCP: data passes through another socket, unseen by the hooks above. */
 		if (bpf_core_field_exists(tcp->is_mptcp) && tcp->is_mptcp)
 			tracked->conn.closed = 1;
 		return 0;
 	}
+	request_given_up(sk);
 	connection_closed(tracked, sock_file(sk), unread_bytes(sk, tcp), tcp->write_seq);
 	return 0;
 }
@@ -153,9 +160,13 @@ int requests_sweep(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (!gauges)
 		return 0;
 	gauges->sockets++;
-	if (!shard)
-		return 0; /* its workload was retired: counted when something happens on it */
 	state = sk->__sk_common.skc_state;
+	if (!shard) {
+		/* Its workload was retired: whoever holds the listener is found by a walk. */
+		if (state == TCP_LISTEN)
+			listeners_ask_walk();
+		return 0;
+	}
 	if (state == TCP_LISTEN)
 		sweep_listener(sk, tracked, gauges);
 	if (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT)

@@ -78,6 +78,8 @@ int BPF_PROG(requests_tcp_state, struct sock *sk, int oldstate, int newstate)
 	if (newstate == TCP_ESTABLISHED) {
 		/* The kernel has cloned the listener's storage to its connection. */
 		tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+		if (tracked)
+			tracked_find_port(tracked, sk);
 		if (tracked && !is_mptcp(sk))
 			connection_track(sk, tracked, bpf_ktime_get_ns());
 		return 0;
@@ -87,6 +89,7 @@ int BPF_PROG(requests_tcp_state, struct sock *sk, int oldstate, int newstate)
 		return 0;
 	if (!tracked->conn.closed) {
 		socket = sk->sk_socket;
+		request_given_up(sk);
 		connection_closed(tracked, socket ? socket->file : NULL, unread_bytes(sk),
 				  sent_sequence(sk));
 	}
@@ -160,7 +163,7 @@ static inline __u64 first_arrival(struct tracked *tracked, __u64 arrived)
 	return arrived ? arrived : established;
 }
 
-static inline void descriptor_read(struct task_struct *task, __u32 fd, __u32 bytes)
+static inline void descriptor_read(struct task_struct *task, __u32 fd, long bytes)
 {
 	struct file *file = descriptor_file(task, fd);
 	struct sock *sk = file_sock(file);
@@ -171,40 +174,45 @@ static inline void descriptor_read(struct task_struct *task, __u32 fd, __u32 byt
 
 	if (!tracked)
 		return;
+	if (bytes < 0) {
+		request_given_up(sk);
+		return;
+	}
 	thread = thread_of(task);
 	shard = reader_shard(tracked, thread, task);
 	if (!shard)
 		return;
+	if (!thread)
+		thread = thread_of(task); /* the process may have become a service just now */
 	__sync_fetch_and_add(&shard->received_bytes, bytes);
 	if (!tracked->accepted)
-		accepted_count(file, tracked, shard);
+		accepted_count(file, tracked, shard, 0);
 	if (tracked->conn.closed)
 		return;
 	arrived = first_arrival(tracked, conn_take(&tracked->conn));
-	if (unread_bytes(sk))
-		conn_left(&tracked->conn);
-	connection_read(tracked, shard, thread, arrived, sent_sequence(sk));
+	conn_left(&tracked->conn, unread_bytes(sk));
+	request_taken(thread, sk);
+	connection_read(tracked, shard, arrived, sent_sequence(sk));
 }
 
-static inline void descriptor_sent(struct task_struct *task, __u32 fd, __u32 bytes)
+static inline void descriptor_sent(struct task_struct *task, __u32 fd, long bytes)
 {
 	struct file *file = descriptor_file(task, fd);
 	struct sock *sk = file_sock(file);
 	struct tracked *tracked = sk ? connection_of(sk) : NULL;
 	struct endpoint_shard *shard;
-	struct thread *thread;
 
 	if (!tracked)
+		return;
+	request_given_up(sk);
+	if (bytes < 0)
 		return;
 	shard = tracked_shard(tracked);
 	if (!shard)
 		return;
 	__sync_fetch_and_add(&shard->sent_bytes, bytes);
 	if (!tracked->accepted)
-		accepted_count(file, tracked, shard);
-	thread = thread_of(task);
-	if (thread)
-		thread->in_request = 0;
+		accepted_count(file, tracked, shard, 0);
 	connection_sent(tracked, shard, unread_bytes(sk), sent_sequence(sk));
 }
 
@@ -223,8 +231,8 @@ static inline void descriptor_accepted(struct task_struct *task, __u32 fd)
 static inline int call_peeks(__s64 number, const __u64 args[4])
 {
 	if (number == SYS_RECVFROM || number == SYS_RECVMMSG)
-		return args[3] & MSG_PEEK;
-	return number == SYS_RECVMSG && args[2] & MSG_PEEK;
+		return args[3] & (MSG_PEEK | MSG_ERRQUEUE);
+	return number == SYS_RECVMSG && args[2] & (MSG_PEEK | MSG_ERRQUEUE);
 }
 
 SEC("tp_btf/sys_exit")
@@ -232,16 +240,17 @@ int BPF_PROG(requests_sys_exit, struct pt_regs *regs, long ret)
 {
 	struct task_struct *task;
 	__s64 number = regs_syscall(regs);
-	__u32 role = syscall_role(number), bytes;
+	__u32 role = syscall_role(number);
 	__u64 args[4];
+	long bytes;
 
-	if (!role || ret < 0 || (!ret && role != ROLE_ACCEPT))
+	if (!role || is_retry(ret) || (role & ROLE_ACCEPT ? ret < 0 : !ret))
 		return 0;
 	task = bpf_get_current_task_btf();
 	if (task_compat(task))
 		return 0;
 	regs_args(regs, args);
-	bytes = role & ROLE_MESSAGES ? 0 : ret;
+	bytes = role & ROLE_MESSAGES && ret > 0 ? 0 : ret;
 	if (role & ROLE_ACCEPT)
 		descriptor_accepted(task, ret);
 	if (role & ROLE_READ && !call_peeks(number, args))
@@ -296,6 +305,8 @@ int requests_sweep_listeners(struct bpf_iter__bpf_sk_storage_map *ctx)
 	gauges->sockets++;
 	if (tracked_current(tracked))
 		sweep_listener(sk, tracked, gauges);
+	else
+		listeners_ask_walk();
 	return 0;
 }
 

@@ -52,28 +52,22 @@ VERIFIED_ALONE int sleeper_state(const struct sleeper *sleeper)
 
 /* --- pools ---------------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) __u32 pool_take(struct pool_key *key)
+static __attribute__((noinline)) __u32 pool_take(const struct pool_key *key, struct tree *tree)
 {
 	struct pool_info *info;
-	__u32 *present, slot;
+	__u32 slot;
+	int fresh;
 
-	if (!key)
+	if (!key || !tree)
 		return SLOT_OTHER;
-	if (bpf_map_pop_elem(&free_pools, &slot)) {
-		drop(DROP_POOLS_FULL);
-		return SLOT_OTHER;
-	}
-	if (bpf_map_update_elem(&pool_slots, key, &slot, BPF_NOEXIST)) {
-		bpf_map_push_elem(&free_pools, &slot, 0);
-		present = bpf_map_lookup_elem(&pool_slots, key);
-		return present ? *present : SLOT_OTHER;
-	}
+	slot = slot_take(&free_pools, &pool_slots, key, DROP_POOLS_FULL, &fresh);
 	info = bpf_map_lookup_elem(&pool_info, &slot);
-	if (info) {
-		info->tree = key->tree;
-		__builtin_memcpy(info->name, key->name, COMM_LEN);
-		__sync_lock_test_and_set(&info->used, 1);
-	}
+	if (!fresh || !info)
+		return slot;
+	__sync_fetch_and_add(&tree->pools, 1);
+	info->tree = key->tree;
+	__builtin_memcpy(info->name, key->name, COMM_LEN);
+	__sync_lock_test_and_set(&info->used, 1);
 	return slot;
 }
 
@@ -85,7 +79,7 @@ static __attribute__((noinline)) __u32 pool_find(__u32 index, struct task_struct
 	struct name comm = {}, pattern = {};
 	__u32 *slot;
 
-	if (!tree || !task)
+	if (!tree || !(tree->flags & TREE_USED) || !task)
 		return SLOT_OTHER;
 	bpf_probe_read_kernel(&comm, sizeof(comm), task->comm);
 	name_pattern(&comm, &pattern);
@@ -93,14 +87,13 @@ static __attribute__((noinline)) __u32 pool_find(__u32 index, struct task_struct
 	slot = bpf_map_lookup_elem(&pool_slots, &key);
 	if (slot)
 		return *slot;
-	if (__sync_fetch_and_add(&tree->pools, 1) < POOLS_PER_TREE - 1)
-		return pool_take(&key);
-	__sync_fetch_and_add(&tree->pools, -1);
+	if (tree->pools < POOLS_PER_TREE)
+		return pool_take(&key, tree);
 	drop(DROP_POOLS_FULL);
 	__builtin_memset(key.name, 0, COMM_LEN);
 	__builtin_memcpy(key.name, "other", 6);
 	slot = bpf_map_lookup_elem(&pool_slots, &key);
-	return slot ? *slot : pool_take(&key);
+	return slot ? *slot : pool_take(&key, tree);
 }
 
 /* --- accounting ----------------------------------------------------------------------------- */
@@ -202,6 +195,7 @@ static __attribute__((noinline)) int sleeper_read(struct task_struct *task, stru
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	sleeper->syscall = regs_syscall(regs);
 	regs_args(regs, sleeper->args);
+	sleeper->sp = regs->sp;
 	return 0;
 }
 
@@ -221,7 +215,7 @@ static inline void switch_out(struct task_struct *task, struct thread *thread, b
 		return;
 	}
 	sleeper_read(task, &sleeper);
-	sleeper.in_request = thread->in_request;
+	sleeper.in_request = thread->in_request != 0;
 	if (sleeper.syscall == SYS_RESTART_SYSCALL)
 		sleeper.syscall = thread->syscall;
 	thread->syscall = sleeper.syscall;
@@ -237,17 +231,24 @@ static inline void switch_out(struct task_struct *task, struct thread *thread, b
 		thread_set(task, thread, state, now);
 }
 
+/* The wait that ends now, by the state it was spent in; 0 since: it began before we looked. */
+static inline void wait_record(const struct thread *thread, __u64 now)
+{
+	__u32 state = where_state(thread->where);
+	struct pool_waits *waits;
+	__u64 waited;
+
+	if (!thread->since_ns || (state != STATE_DISK && state != STATE_RUNNABLE))
+		return;
+	waits = pool_waits_here(where_pool(thread->where));
+	waited = now > thread->since_ns ? now - thread->since_ns : 0;
+	if (waits)
+		hist_add(state == STATE_DISK ? &waits->disk : &waits->runqueue, waited);
+}
+
 static inline void switch_in(struct task_struct *task, struct thread *thread, __u64 now)
 {
-	__u64 where = thread->where;
-	struct pool_waits *waits;
-
-	if (where_state(where) == STATE_RUNNABLE && thread->since_ns) {
-		waits = pool_waits_here(where_pool(where));
-		if (waits)
-			hist_add(&waits->runqueue,
-				 now > thread->since_ns ? now - thread->since_ns : 0);
-	}
+	wait_record(thread, now);
 	thread_resume(thread, now);
 	thread_set(task, thread, STATE_RUNNING, now);
 }
@@ -277,7 +278,6 @@ SEC("tp_btf/sched_wakeup")
 int BPF_PROG(threads_wakeup, struct task_struct *task)
 {
 	struct thread *thread;
-	struct pool_waits *waits;
 	__u32 state;
 	__u64 now;
 
@@ -291,11 +291,7 @@ int BPF_PROG(threads_wakeup, struct task_struct *task)
 	if (state == STATE_RUNNING || state == STATE_RUNNABLE)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (state == STATE_DISK && thread->since_ns) {
-		waits = pool_waits_here(where_pool(thread->where));
-		if (waits)
-			hist_add(&waits->disk, now > thread->since_ns ? now - thread->since_ns : 0);
-	}
+	wait_record(thread, now);
 	thread_set(task, thread, STATE_RUNNABLE, now);
 	return 0;
 }
@@ -404,7 +400,7 @@ int threads_walk(struct bpf_iter__task *ctx)
 	thread = thread_make(task);
 	if (!thread)
 		tree_ask_walk(tree);
-	else if (thread->counted != tree)
+	else if (thread->counted != tree || where_pool(thread->where) == SLOT_OTHER)
 		thread_adopt(task, thread, tree);
 	return 0;
 }

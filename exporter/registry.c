@@ -67,6 +67,7 @@ static int endpoints_fold(struct registry *registry, uint32_t slot, uint64_t now
 		if (!info || !info->used || info->tree != slot)
 			continue;
 		trees_forget_endpoint(kernel, slot, (uint16_t)info->port);
+		requests_close(kernel, i);
 		if (requests_read(kernel, i, now_ns, &tree, &port, &row) != 1)
 			return -EAGAIN;
 		ledger_fold_endpoint(registry->ledger, registry->members[slot].handle, port, &row);
@@ -155,16 +156,21 @@ static int walk_tasks(struct registry *registry)
 			sched_yield();
 		r = loader_walk(kernel->loader, WALK_TASKS);
 	}
+	if (!r && walk_wanted(registry))
+		kernel->lost[DROP_THREAD_STORAGE]++;
 	return r;
 }
 
 int registry_refresh(struct registry *registry, uint64_t now_ns)
 {
-	int r;
+	int r = 0;
 
 	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
 		tree_refresh(registry, slot, now_ns);
-	r = walk_tasks(registry);
+	if (trees_take_flag(registry->kernel, SLOT_OTHER, TREE_WALK))
+		r = loader_walk(registry->kernel->loader, WALK_LISTENERS);
+	if (!r)
+		r = walk_tasks(registry);
 	if (r)
 		registry->kernel->lost[DROP_WALK]++;
 	return r;

@@ -24,7 +24,7 @@ struct tree {
 	__u32 threads; /* alive now; the last one to go rings the doorbell */
 	__u32 processes; /* alive now */
 	__u32 pools; /* slots taken, at most POOLS_PER_TREE */
-	__u32 zero; /* explicit padding */
+	__u32 endpoints; /* slots taken, at most ENDPOINTS_PER_TREE */
 	char comm[COMM_LEN]; /* founder's, when it was founded: a name of last resort */
 };
 _Static_assert(sizeof(struct tree) == 56, "struct tree has a hole");

@@ -11,7 +11,10 @@
 #define TREES_MAX 1024U /* listening processes with their descendants */
 #define ENDPOINTS_MAX 512U /* (tree, port) */
 #define POOLS_MAX 1024U /* (tree, thread name pattern) */
-#define POOLS_PER_TREE 32U /* one tree with endless thread names must not starve the others */
+/* One tree with endless ports or thread names must not starve the others: its own `other` follows.
+ */
+#define ENDPOINTS_PER_TREE 64U
+#define POOLS_PER_TREE 32U
 #define CONNECTIONS_MAX 65536U /* syscall backend: open connections */
 #define SHARDS_MAX 8U /* copies of the atomically written cells, a power of two */
 

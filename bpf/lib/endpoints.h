@@ -5,39 +5,41 @@
 
 #include "lib/trees.h"
 
-static inline __u32 endpoint_take(struct endpoint_key *key)
+static inline __u32 endpoint_take(const struct endpoint_key *key, struct tree *tree)
 {
 	struct endpoint_info *info;
-	__u32 *present, slot;
+	__u32 slot;
+	int fresh;
 
-	if (bpf_map_pop_elem(&free_endpoints, &slot)) {
-		drop(DROP_ENDPOINTS_FULL);
-		return SLOT_OTHER;
-	}
-	if (bpf_map_update_elem(&endpoint_slots, key, &slot, BPF_NOEXIST)) {
-		bpf_map_push_elem(&free_endpoints, &slot, 0);
-		present = bpf_map_lookup_elem(&endpoint_slots, key);
-		return present ? *present : SLOT_OTHER;
-	}
+	slot = slot_take(&free_endpoints, &endpoint_slots, key, DROP_ENDPOINTS_FULL, &fresh);
 	info = bpf_map_lookup_elem(&endpoint_info, &slot);
-	if (info) {
-		info->tree = key->tree;
-		info->port = key->port;
-		__sync_lock_test_and_set(&info->used, 1);
-	}
+	if (!fresh || !info)
+		return slot;
+	__sync_fetch_and_add(&tree->endpoints, 1);
+	info->tree = key->tree;
+	info->port = key->port;
+	__sync_lock_test_and_set(&info->used, 1);
 	return slot;
 }
 
-/* The slot of (tree, port); SLOT_OTHER where there is none to be had. */
-static inline __u32 endpoint_slot(__u32 tree, __u32 port)
+/* The slot of (tree, port): its own, the tree's `other` (port 0), or SLOT_OTHER. */
+static inline __u32 endpoint_slot(__u32 index, __u32 port)
 {
-	struct endpoint_key key = { .tree = tree, .port = port };
+	struct endpoint_key key = { .tree = index, .port = port };
+	struct tree *tree = tree_at(index);
 	__u32 *slot;
 
 	if (!tree)
 		return SLOT_OTHER;
 	slot = bpf_map_lookup_elem(&endpoint_slots, &key);
-	return slot ? *slot : endpoint_take(&key);
+	if (slot)
+		return *slot;
+	if (tree->endpoints < ENDPOINTS_PER_TREE)
+		return endpoint_take(&key, tree);
+	drop(DROP_ENDPOINTS_FULL);
+	key.port = 0;
+	slot = bpf_map_lookup_elem(&endpoint_slots, &key);
+	return slot ? *slot : endpoint_take(&key, tree);
 }
 
 /* Measures @tracked at the endpoint of @tree from now on. */

@@ -43,7 +43,10 @@ enum {
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
 };
 
-#define EEXIST 17
+/* include/uapi/asm-generic/errno-base.h, include/linux/errno.h */
+#define EINTR 4
+#define EAGAIN 11
+#define ERESTARTSYS 512
 
 /* include/linux/sched.h, include/net/tcp_states.h, include/linux/socket.h, include/net/sock.h */
 #define PF_IO_WORKER 0x00000010
@@ -52,6 +55,7 @@ enum {
 #define TASK_DEAD 0x0080
 #define CLONE_THREAD 0x00010000
 #define MSG_PEEK 2
+#define MSG_ERRQUEUE 0x2000
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
 #define O_NONBLOCK 04000
@@ -201,11 +205,12 @@ struct linux_binprm;
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long di, si, dx, r10, r8, r9;
-	unsigned long orig_ax;
+	unsigned long orig_ax, sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	__u64 regs[31];
+	__u64 sp;
 	__u64 orig_x0;
 	__s32 syscallno;
 };

@@ -39,13 +39,16 @@ static inline void events_record(struct endpoint_shard *shard, __u32 events,
 
 /* --- how the server drives its sockets ------------------------------------------------------ */
 
-/* io_uring first: its sockets may be of any kind. */
-static inline __u32 io_model(struct file *file)
+/* Whether the current task drives its socket by io_uring: asked while it reads or sends. */
+static inline int io_uring_task(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (task->flags & PF_IO_WORKER || task_syscall(task) == SYS_IO_URING_ENTER)
-		return IO_URING;
+	return task->flags & PF_IO_WORKER || task_syscall(task) == SYS_IO_URING_ENTER;
+}
+
+static inline __u32 io_model(struct file *file)
+{
 	if (bpf_core_field_exists(file->f_ep) && BPF_CORE_READ(file, f_ep))
 		return IO_EPOLL;
 	return BPF_CORE_READ(file, f_flags) & O_NONBLOCK ? IO_NONBLOCKING : IO_BLOCKING;
@@ -56,23 +59,53 @@ static inline __u32 io_model(struct file *file)
  * still in the accept queue, or orphaned there.
  */
 static inline void accepted_count(struct file *file, struct tracked *tracked,
-				  struct endpoint_shard *shard)
+				  struct endpoint_shard *shard, int io_uring)
 {
 	__u32 model;
 
 	if (!file || __sync_lock_test_and_set(&tracked->accepted, 1))
 		return;
-	model = io_model(file);
+	model = io_uring ? IO_URING : io_model(file); /* its sockets may be of any kind */
 	if (model < IO_MODELS)
 		__sync_fetch_and_add(&shard->accepted[model], 1);
 }
 
 /* --- events --------------------------------------------------------------------------------- */
 
-/* The tree of the reading thread; a process that serves a socket it was handed is a service too. */
+/* Not the end of a read or a send, only of an attempt. */
+static inline int is_retry(long ret)
+{
+	return ret == -EAGAIN || ret == -EINTR || ret <= -ERESTARTSYS;
+}
+
+/* The current thread has answered the request that it read from @sk, or cannot any more. */
+static inline void request_given_up(const struct sock *sk)
+{
+	struct thread *thread = thread_of(bpf_get_current_task_btf());
+
+	if (thread && thread->in_request == (__u64)sk)
+		thread->in_request = 0;
+}
+
+static inline void request_taken(struct thread *thread, const struct sock *sk)
+{
+	if (thread)
+		thread->in_request = (__u64)sk;
+}
+
+/* A server that listens without bind(2) is told its port only after it listens. */
+static inline void tracked_find_port(struct tracked *tracked, const struct sock *sk)
+{
+	if (tracked->port)
+		return;
+	tracked->port = sk->__sk_common.skc_num;
+	tracked_assign(tracked, tracked->tree);
+}
+
+/* The tree of the reading process; one that serves a socket it was handed is a service too. */
 static inline __u32 reader_tree(struct thread *thread, struct task_struct *task)
 {
-	__u32 tree = thread ? thread->tree : tree_of(task);
+	__u32 tree = thread && task->pid == task->tgid ? thread->tree : tree_of(task);
 
 	return tree ? tree : tree_found(task);
 }
@@ -92,7 +125,7 @@ static inline struct endpoint_shard *reader_shard(struct tracked *tracked, struc
 }
 
 static inline void connection_read(struct tracked *tracked, struct endpoint_shard *shard,
-				   struct thread *thread, __u64 arrived, __u32 sent_seq)
+				   __u64 arrived, __u32 sent_seq)
 {
 	struct request ended = {};
 	__u32 events;
@@ -100,8 +133,6 @@ static inline void connection_read(struct tracked *tracked, struct endpoint_shar
 	tracked->adopted = 0;
 	events = conn_read(&tracked->conn, bpf_ktime_get_ns(), arrived, sent_seq, &ended);
 	events_record(shard, events, &ended);
-	if (thread)
-		thread->in_request = 1;
 }
 
 static inline void connection_sent(struct tracked *tracked, struct endpoint_shard *shard,
@@ -128,7 +159,7 @@ static inline void connection_closed(struct tracked *tracked, struct file *file,
 	if (!shard)
 		return;
 	if (!tracked->accepted)
-		accepted_count(file, tracked, shard);
+		accepted_count(file, tracked, shard, 0);
 	events_record(shard, events, &ended);
 }
 
@@ -137,6 +168,7 @@ static inline void connection_closed(struct tracked *tracked, struct file *file,
 static inline void sweep_listener(struct sock *sk, struct tracked *tracked,
 				  struct endpoint_gauges *gauges)
 {
+	tracked_find_port(tracked, sk);
 	listener_count_drops(sk, tracked);
 	gauges->listeners++;
 	gauges->accept_queue += sk->sk_ack_backlog;

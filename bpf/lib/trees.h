@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Trees and their members: founding, joining, leaving. */
+/*
+ * Trees and their members.
+ *
+ * The life of a tree: a process that listens founds it (tree_found: a slot, one process, marked for
+ * a walk). Its other threads are joined by the walk, its children at birth, both by writing `tree`
+ * into the storage of the process's leader; each thread is *counted* when its next event, or the
+ * walk, moves it into a pool of the tree (thread_count), and a process when it joins
+ * (process_count). Both counts go down as they went up, at the last switch of a thread and at the
+ * exit of a process. When both are 0 the tree has ended: user space folds its numbers and frees the
+ * slot. A founder that dies at once may still be counted in and out after that, so the counts
+ * themselves are never reset, and a slot that is not in use has no pools.
+ */
 #ifndef WORKLOAD_LIB_TREES_H
 #define WORKLOAD_LIB_TREES_H
 
@@ -8,6 +19,32 @@
 static inline struct tree *tree_at(__u32 index)
 {
 	return index ? bpf_map_lookup_elem(&trees, &index) : NULL;
+}
+
+/*
+ * Enters @key into @table with a free slot. SLOT_OTHER, and counted as @reason, if there is none;
+ * *fresh tells whether the slot is new or another CPU has just entered the same key.
+ */
+static __always_inline __u32 slot_take(void *free, void *table, const void *key, __u32 reason,
+				       int *fresh)
+{
+	__u32 *present, slot;
+
+	*fresh = 0;
+	if (bpf_map_pop_elem(free, &slot)) {
+		drop(reason);
+		return SLOT_OTHER;
+	}
+	if (!bpf_map_update_elem(table, key, &slot, BPF_NOEXIST)) {
+		*fresh = 1;
+		return slot;
+	}
+	bpf_map_push_elem(free, &slot, 0);
+	present = bpf_map_lookup_elem(table, key);
+	if (present)
+		return *present;
+	drop(reason);
+	return SLOT_OTHER;
 }
 
 static inline struct thread *thread_of(struct task_struct *task)
@@ -30,6 +67,19 @@ static inline struct thread *thread_make(struct task_struct *task)
 static inline void tree_ask_walk(__u32 index)
 {
 	struct tree *tree = tree_at(index);
+
+	if (tree)
+		__sync_fetch_and_or(&tree->flags, TREE_WALK);
+}
+
+/*
+ * A listener is not tracked, or by an endpoint that is gone: user space shall walk the descriptors.
+ * The request is kept in the unused slot 0.
+ */
+static inline void listeners_ask_walk(void)
+{
+	__u32 none = 0;
+	struct tree *tree = bpf_map_lookup_elem(&trees, &none);
 
 	if (tree)
 		__sync_fetch_and_or(&tree->flags, TREE_WALK);

@@ -13,6 +13,7 @@
 struct sleeper {
 	__s64 syscall; /* number; negative: none (a page fault) */
 	__u64 args[4];
+	__u64 sp; /* user stack pointer */
 	__u32 io_worker; /* PF_IO_WORKER */
 	__u32 compat; /* a 32-bit system call: other numbers, not looked at */
 	__u32 iowait;
@@ -29,13 +30,20 @@ struct sleeper {
 #define FUTEX_WAIT_REQUEUE_PI 11U
 #define FUTEX_LOCK_PI2 13U
 
+#define FUTEX_WAITERS 0x80000000U
+
+#define OWN_FRAME_BYTES 512ULL
+
 /*
  * The word's expected value tells a lock from a park: 2 is glibc's, Go's and Rust's "locked, with
- * waiters", 3 glibc's rwlock; whoever waits for something to do expects 0 (condition variables,
- * semaphores, Java's and Go's parking).
+ * waiters", 3 glibc's rwlock, FUTEX_WAITERS with an owner is musl's mutex and glibc's robust one;
+ * whoever waits for something to do expects 0 (condition variables, semaphores, Java's and Go's
+ * parking) or -1 (musl's semaphores).
  */
 static inline int futex_is_lock(__u32 op, __u32 expected)
 {
+	if ((op & FUTEX_CMD_MASK) == FUTEX_WAIT && expected > FUTEX_WAITERS && expected != ~0U)
+		return 1;
 	switch (op & FUTEX_CMD_MASK) {
 	case FUTEX_LOCK_PI:
 	case FUTEX_LOCK_PI2:
@@ -52,7 +60,9 @@ static inline int futex_is_lock(__u32 op, __u32 expected)
 
 static inline __u32 classify_futex(const struct sleeper *sleeper)
 {
-	if (futex_is_lock(sleeper->args[1], sleeper->args[2]))
+	/* musl's condition variable waits for a 2 in the frame of pthread_cond_wait itself. */
+	if (sleeper->args[0] - sleeper->sp >= OWN_FRAME_BYTES &&
+	    futex_is_lock(sleeper->args[1], sleeper->args[2]))
 		return STATE_LOCK;
 	return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
 }

@@ -22,6 +22,7 @@
 
 struct conn {
 	__u64 arrived_ns; /* first unread byte of the waiting request; 0 if none waits */
+	__u64 next_ns; /* first arrival after that one; 0 if there was none */
 	__u64 latest_ns; /* last arrival of bytes */
 	__u64 phase;
 	__u64 read_ns; /* first read of the request in progress */
@@ -58,21 +59,28 @@ static inline void conn_readable(struct conn *conn, __u64 now)
 	conn->latest_ns = now;
 	if (!conn->arrived_ns)
 		__sync_val_compare_and_swap(&conn->arrived_ns, 0, now);
+	else if (!conn->next_ns)
+		conn->next_ns = now;
 }
 
 /*
  * A thread has taken bytes, in three steps whose order loses no arrival: first the stamp of what
- * waited is taken (0: not seen), then the caller looks whether bytes are left and says so (theirs
- * is the latest arrival), then the machine is told of the read.
+ * waited is taken (0: not seen), then the caller looks whether bytes are left and says so, then
+ * the machine is told of the read. What is left came with the next arrival; of more than three that
+ * wait, only the first two and the last are known.
  */
 static inline __u64 conn_take(struct conn *conn)
 {
 	return conn->arrived_ns ? __sync_lock_test_and_set(&conn->arrived_ns, 0) : 0;
 }
 
-static inline void conn_left(struct conn *conn)
+static inline void conn_left(struct conn *conn, int unread)
 {
-	__sync_val_compare_and_swap(&conn->arrived_ns, 0, conn->latest_ns);
+	__u64 latest = conn->latest_ns, next = conn->next_ns ? conn->next_ns : latest;
+
+	conn->next_ns = unread && latest > next ? latest : 0;
+	if (unread)
+		__sync_val_compare_and_swap(&conn->arrived_ns, 0, next);
 }
 
 /*
@@ -150,7 +158,8 @@ static inline __u32 conn_sent(struct conn *conn, __u64 now, int unread, __u32 se
 
 /*
  * No more answers can be sent. @unread: some of the bytes that arrived are still there; if none
- * are, somebody has taken them on a way that no hook sees.
+ * are, somebody has taken them on a way that no hook sees. What had come before the answer was sent
+ * belongs to the answered request: a body that the server did not want.
  */
 static inline __u32 conn_closed(struct conn *conn, __u64 now, int unread, __u32 sent_seq,
 				struct request *ended)
@@ -169,7 +178,7 @@ static inline __u32 conn_closed(struct conn *conn, __u64 now, int unread, __u32 
 		conn_ended(conn, phase == PHASE_SERVICE ? now : phase, ended);
 		events = REQUEST_ENDED;
 	}
-	if (__sync_lock_test_and_set(&conn->arrived_ns, 0))
+	if (__sync_lock_test_and_set(&conn->arrived_ns, 0) && conn->latest_ns > phase)
 		events |= unread ? REQUEST_ABANDONED_QUEUED : REQUEST_UNSEEN;
 	return events;
 }

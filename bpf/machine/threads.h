@@ -22,14 +22,13 @@ struct thread {
 	__u64 lock_start_ns; /* first switch-out (0: no episode), */
 	__u64 lock_end_ns; /* last switch-in (0: still blocked), */
 	__u64 lock_ran_ns; /* and what the thread has run since that */
+	__u64 in_request; /* socket of the request that it has read and not answered yet; 0: none */
 	__u32 tree; /* the workload it shall be counted in, 0 for none */
 	__u32 counted; /* the one it is counted in: changes together with `where` */
 	__u32 process; /* leader: tree in which the process is counted */
 	__u32 stale; /* tree or name has changed: find the pool anew */
-	__u32 in_request; /* has read and not sent yet */
 	__u32 blocked; /* state of the last switch-out */
 	__s32 syscall; /* of the last switch-out, for restart_syscall */
-	__u32 zero;
 };
 
 static inline __u64 thread_where(__u32 pool, __u32 state)

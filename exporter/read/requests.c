@@ -77,25 +77,40 @@ int requests_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, uint32_
 	return 1;
 }
 
-int requests_free(struct kernel *kernel, uint32_t slot)
+int requests_close(struct kernel *kernel, uint32_t slot)
 {
-	struct endpoint_info *info = view_at(&kernel->endpoint_info, slot);
-	uint32_t generation;
+	const struct endpoint_info *info = view_at(&kernel->endpoint_info, slot);
 
 	if (!info)
 		return -ENOMEM;
-	generation = info->generation + 1;
 	for (size_t i = 0; i < kernel->shards; i++) {
 		struct endpoint_shard *shard = view_at(&kernel->endpoints,
 						       (size_t)slot * kernel->shards + i);
 
 		if (!shard)
 			return -ENOMEM;
-		/* First the generation: from here on events of old sockets stay out. */
-		__atomic_store_n(&shard->generation, generation, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&shard->generation, info->generation + 1, __ATOMIC_SEQ_CST);
+	}
+	return 0;
+}
+
+int requests_free(struct kernel *kernel, uint32_t slot)
+{
+	struct endpoint_info *info = view_at(&kernel->endpoint_info, slot);
+	struct endpoint_gauges *gauges = view_at(&kernel->endpoint_gauges, slot);
+
+	if (!info || !gauges)
+		return -ENOMEM;
+	for (size_t i = 0; i < kernel->shards; i++) {
+		struct endpoint_shard *shard = view_at(&kernel->endpoints,
+						       (size_t)slot * kernel->shards + i);
+
+		if (!shard)
+			return -ENOMEM;
 		memset(&shard->abandoned, 0,
 		       sizeof(*shard) - offsetof(struct endpoint_shard, abandoned));
 	}
-	*info = (struct endpoint_info){ .generation = generation };
+	memset(gauges, 0, sizeof(*gauges)); /* of the last sweep: not the next owner's */
+	*info = (struct endpoint_info){ .generation = info->generation + 1 };
 	return bpf_map_update_elem(kernel->free_endpoints, NULL, &slot, BPF_ANY) ? -errno : 0;
 }

@@ -22,8 +22,10 @@ int requests_sweep(struct kernel *kernel);
 int requests_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, uint32_t *tree,
 		  uint16_t *port, struct endpoint_row *row);
 
-/* Returns @slot to the kernel side, zeroed; sockets that still remember it are stale from now on.
- */
+/* From now on nothing is added to @slot: sockets that still remember it are stale. */
+int requests_close(struct kernel *kernel, uint32_t slot);
+
+/* Returns a closed @slot to the kernel side, zeroed. */
 int requests_free(struct kernel *kernel, uint32_t slot);
 
 /* Adds every cell of @from to @to. */

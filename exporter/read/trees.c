@@ -50,6 +50,11 @@ int trees_free(struct kernel *kernel, uint32_t slot)
 
 	if (!tree)
 		return -ENOMEM;
-	memset(tree, 0, sizeof(*tree));
+	/* Threads that die late still count themselves in and out: their number is not reset. */
+	__atomic_store_n(&tree->flags, 0, __ATOMIC_RELEASE);
+	tree->tgid = 0;
+	tree->start_ns = 0;
+	__atomic_store_n(&tree->endpoints, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&tree->pools, 0, __ATOMIC_RELAXED);
 	return bpf_map_update_elem(kernel->free_trees, NULL, &slot, BPF_ANY) ? -errno : 0;
 }

@@ -124,15 +124,20 @@ def test_a_listener_outlives_the_process_that_handed_it_over(exporters, start):
     assert losses(end.scrape) == before
 
 
-def test_requests_at_a_listener_whose_giver_is_gone_wait_in_full_view(exporters, start, connect):
+@pytest.mark.parametrize("gone", [False, True], ids=["there", "gone"])
+def test_requests_at_a_listener_that_was_handed_over_wait_in_full_view(
+    exporters, start, connect, gone
+):
+    """Its giver may be there or gone: the port's gauges are the same."""
     exporter = exporters("--workloads.grace-period=1s")
     giver, take = hand_over(start)
     exporter.workload_of(giver.port)
     taker = take()
     exchange(connect(taker.port))
     exporter.wait_until(lambda s: served(s, taker)[0] == 1)
-    giver.stop()
-    exporter.wait_for_equal(lambda s: s.belonging_to(giver.name), {})
+    if gone:
+        giver.stop()
+        exporter.wait_for_equal(lambda s: s.belonging_to(giver.name), {})
     taker.ask("stuck")
     before = losses(exporter.scrape())
     clients = [connect(taker.port) for _ in range(10)]

@@ -48,31 +48,38 @@ def test_every_request_to_redis_is_counted(exporter, start, tmp_path):
     assert redis_commands(redis.port) == {"get": 100000, "config|get": 2}
 
 
+SATURATING = 480
+
+
 @pytest.fixture(scope="module")
 def saturated(exporter, start_for_module):
     """20 closed-loop clients on 4 blocking workers of 50 ms, and what all sides measured."""
     server = start_for_module(Service, "pool_server", workers=4, service_us=50000)
     workload = exporter.workload_of(server.port)
-    load = start_for_module(Load, server.port, clients=20, requests=400)
+    load = start_for_module(Load, server.port, clients=20, requests=SATURATING)
     exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 20)
     before = exporter.scrape()
     time.sleep(2)
     during = exporter.scrape()
+    # The workers run in step: a sample may fall between an answer and the next read.
+    exporter.wait_until(
+        lambda s: Endpoint(s, server.port).get("workload_requests_queued") == 16
+        and Endpoint(s, server.port).get("workload_requests_in_service") == 4
+    )
     client = load.finish()
-    end = exporter.wait_for_end(server.port, 400)
+    end = exporter.wait_for_end(server.port, SATURATING)
     return {
         "end": end,
         "server": server.ask("stats"),
         "client": client,
         "pool": PoolChange(before, during, workload, "worker-#", 4),
-        "queued": Endpoint(during, server.port).get("workload_requests_queued"),
-        "in_service": Endpoint(during, server.port).get("workload_requests_in_service"),
+        "during": Endpoint(during, server.port),
     }
 
 
 def test_saturated_workers_serve_every_request(saturated):
     assert saturated["client"]["errors"] == 0
-    assert saturated["client"]["requests"] == saturated["server"]["requests"] == 400
+    assert saturated["client"]["requests"] == saturated["server"]["requests"] == SATURATING
 
 
 def test_service_time_is_what_the_server_measures(saturated):
@@ -88,9 +95,12 @@ def test_queue_and_service_are_what_clients_wait_for(saturated):
     assert end.seconds("duration") == pytest.approx(measured, rel=1e-6)
 
 
-def test_saturated_workers_leave_sixteen_of_twenty_clients_waiting(saturated):
-    assert saturated["queued"] == pytest.approx(16, abs=1)
-    assert saturated["in_service"] == pytest.approx(4, abs=1)
+def test_saturated_workers_leave_the_other_clients_waiting(saturated):
+    """At any instant: whoever is not served waits, but for one that is just being answered."""
+    during = saturated["during"]
+    queued = during.get("workload_requests_queued")
+    assert queued >= 15
+    assert queued + during.get("workload_requests_in_service") == pytest.approx(20, abs=1)
 
 
 def test_saturated_pool_is_fully_utilized(saturated):

@@ -114,7 +114,7 @@ Test(request_limits, bytes_that_arrive_between_the_read_and_its_hook_keep_their_
 	wire_arrive(&wire, 100);
 	wire_arrive(&wire, 140); /* after the read took the first ones, before its hook runs */
 	arrived = conn_take(&wire.conn);
-	conn_left(&wire.conn);
+	conn_left(&wire.conn, 1);
 	conn_read(&wire.conn, T0 + 150, arrived, wire.write_seq, &ended);
 	cr_expect_eq(wire.conn.queue_ns, 50);
 	cr_expect_eq(wire.conn.arrived_ns, T0 + 140);

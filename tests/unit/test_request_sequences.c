@@ -24,7 +24,6 @@
 struct segment {
 	uint64_t arrived_ns;
 	bool seen; /* by our hooks: we may have come later */
-	bool left_behind; /* was there already when a read left bytes */
 	bool taken;
 };
 
@@ -61,25 +60,25 @@ static bool model_unread(const struct model *model)
 	return false;
 }
 
-/*
- * Since when bytes wait, as far as it was seen; 0 if that is not known or none wait. Of what a read
- * left behind it is the latest arrival, else the first one since.
- */
+/* Since when bytes wait, as far as it was seen; 0 if that is not known or none wait. */
 static uint64_t model_waiting_since(const struct model *model)
 {
-	uint64_t latest = 0, first = 0;
+	for (int i = 0; i < model->segments_len; i++)
+		if (!model->segments[i].taken && model->segments[i].seen)
+			return model->segments[i].arrived_ns;
+	return 0;
+}
+
+/* The machine knows of three that wait, or of one behind some that came before it watched. */
+static bool model_has_room(const struct model *model)
+{
+	int seen = 0, unseen = 0;
 
 	for (int i = 0; i < model->segments_len; i++) {
-		const struct segment *segment = &model->segments[i];
-
-		if (segment->taken || !segment->seen)
-			continue;
-		if (segment->left_behind)
-			latest = segment->arrived_ns;
-		else if (!first)
-			first = segment->arrived_ns;
+		seen += !model->segments[i].taken && model->segments[i].seen;
+		unseen += !model->segments[i].taken && !model->segments[i].seen;
 	}
-	return latest ? latest : first;
+	return unseen ? !seen : seen < 3;
 }
 
 static void model_end(struct model *model, struct turn *turn)
@@ -101,7 +100,6 @@ static void model_take(struct model *model, int segments)
 
 		if (!segment->taken && segments-- > 0)
 			segment->taken = true;
-		segment->left_behind = true;
 	}
 }
 
@@ -150,6 +148,12 @@ static void model_settle(struct model *model, uint64_t now)
 		model_end(model, turn);
 }
 
+static uint64_t model_latest(const struct model *model)
+{
+	return model->segments_len ? model->segments[model->segments_len - 1].arrived_ns : 0;
+}
+
+/* Bytes that had come before the answer was sent are a body that was not wanted. */
 static void model_close(struct model *model)
 {
 	struct turn *turn = model_turn(model);
@@ -161,7 +165,7 @@ static void model_close(struct model *model)
 	}
 	if (turn)
 		model_end(model, turn);
-	if (model_waiting_since(model))
+	if (model_waiting_since(model) && model_latest(model) > (turn ? turn->end_ns : 0))
 		model->abandoned_queued++;
 }
 
@@ -237,6 +241,8 @@ static void pair_count(struct pair *pair, uint32_t events, const struct request 
 
 static void pair_arrive(struct pair *pair)
 {
+	if (pair->watched && !model_has_room(&pair->model))
+		return;
 	model_arrive(&pair->model, pair->now, pair->watched);
 	if (pair->watched)
 		conn_readable(&pair->conn, pair->now);
@@ -252,8 +258,7 @@ static void pair_read(struct pair *pair)
 		return;
 	model_read(&pair->model, pair->now, pair_random(pair, 3) ? EVENTS : 1);
 	arrived = conn_take(&pair->conn);
-	if (model_unread(&pair->model))
-		conn_left(&pair->conn);
+	conn_left(&pair->conn, model_unread(&pair->model));
 	events = conn_read(&pair->conn, pair->now, arrived, pair->write_seq, &ended);
 	pair_count(pair, events, &ended);
 }

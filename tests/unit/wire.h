@@ -53,8 +53,7 @@ static inline uint32_t wire_read_part(struct wire *wire, uint64_t at, bool unrea
 	struct request ended = { UNTOUCHED, UNTOUCHED };
 	uint64_t arrived = conn_take(&wire->conn);
 
-	if (unread)
-		conn_left(&wire->conn);
+	conn_left(&wire->conn, unread);
 	return wire_count(wire, conn_read(&wire->conn, T0 + at, arrived, wire->write_seq, &ended),
 			  &ended);
 }
