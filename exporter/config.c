@@ -21,6 +21,7 @@ static const char help_text[] =
 	"Services need no change and no restart: all of it is observed from the kernel with eBPF.\n"
 	"\n"
 	"Usage: workload_exporter [flags]\n"
+	"       workload_exporter check [--json]    What this machine allows, and what to do\n"
 	"\n"
 	"Flags (--flag=value or --flag value):\n"
 	"  --web.listen-address=ADDRESS      Where to serve: HOST:PORT, [IPv6]:PORT, or :PORT for\n"
@@ -40,10 +41,23 @@ static const char help_text[] =
 	"\n"
 	"Privileges: root, or the capabilities CAP_BPF and CAP_PERFMON (to load and attach BPF\n"
 	"programs) and CAP_SYS_PTRACE (to identify processes of other users). Without them it\n"
-	"says what is missing.\n"
+	"says what is missing; \"workload_exporter check\" tells it beforehand.\n"
 	"\n"
 	"Example, for every interface on port 9100 with JSON logs:\n"
 	"  sudo workload_exporter --web.listen-address=:9100 --log.format=json\n";
+
+static const char check_help_text[] =
+	"Tells what the exporter could measure here: every feature and hook is really loaded and\n"
+	"attached, as at the start of the exporter, and removed again; then the privileges, the\n"
+	"kernel and /proc. Of everything: yes or no, the reason, and what to do.\n"
+	"\n"
+	"Usage: workload_exporter check [--json]\n"
+	"\n"
+	"  --json    The same as one JSON object, for machines.\n"
+	"  --help    Show this help and exit.\n"
+	"\n"
+	"Exit code: 0 all default features work, 1 some do not, 2 nothing can be measured;\n"
+	"64 wrong arguments, 71 out of memory, 74 the answer could not be written.\n";
 
 /* Those with values come first, in the order of config_flags. */
 static const struct option config_options[] = {
@@ -305,5 +319,33 @@ int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *
 		return -EINVAL;
 	}
 	*config = parsed;
+	return 0;
+}
+
+bool config_is_check(int argc, char *const *argv)
+{
+	return argc > 1 && strcmp(argv[1], "check") == 0;
+}
+
+int config_check_parse(bool *json, int argc, char *const *argv, FILE *out, FILE *err)
+{
+	bool seen = false;
+
+	for (int i = 2; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0) {
+			fputs(check_help_text, out);
+			return 1;
+		}
+		if (strcmp(argv[i], "--json") != 0) {
+			fprintf(err, "check: unknown argument %s; see check --help\n", argv[i]);
+			return -EINVAL;
+		}
+		if (seen) {
+			fprintf(err, "check: flag --json is given twice\n");
+			return -EINVAL;
+		}
+		seen = true;
+	}
+	*json = seen;
 	return 0;
 }

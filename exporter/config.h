@@ -6,6 +6,7 @@
 #ifndef WORKLOAD_CONFIG_H
 #define WORKLOAD_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -36,6 +37,12 @@ struct config {
  * Uses getopt_long(3), which keeps its state in globals: one thread at a time.
  */
 int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *err);
+
+/* Whether the command is "workload_exporter check ...", which config_check_parse() reads. */
+bool config_is_check(int argc, char *const *argv);
+
+/* The same results for the arguments of the check: @json is whether machines will read it. */
+int config_check_parse(bool *json, int argc, char *const *argv, FILE *out, FILE *err);
 
 /* Splits @text. 0, or -EINVAL with @address untouched. Whether the host exists is not looked up. */
 int config_address_parse(const char *text, struct config_address *address);

@@ -19,13 +19,14 @@
 #include "threads.skel.h"
 
 #define PROBES_MAX 32
-#define PROBE_REASON_BYTES 128
 #define VERIFIER_LOG_BYTES (256 * 1024)
 #define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
 
 struct object {
 	void *skeleton;
 	struct bpf_object *bpf;
+	size_t first_probe; /* its part of the loader's probes */
+	size_t probes_len;
 	void (*destroy)(void *skeleton);
 };
 
@@ -37,7 +38,7 @@ struct loader {
 	struct feature features[FEATURES];
 	struct object objects[FEATURES];
 	struct probe_row probes[PROBES_MAX];
-	char probe_reasons[PROBES_MAX][PROBE_REASON_BYTES];
+	char probe_reasons[PROBES_MAX][HOOKS_REASON_BYTES];
 	struct bpf_program *programs[PROBES_MAX];
 	struct bpf_link *links[PROBES_MAX];
 	size_t probes_len;
@@ -100,25 +101,10 @@ static const char *probe_log(const struct loader *loader, size_t probe)
 static void feature_find_missing(struct loader *loader, enum feature_id id, char *missing,
 				 size_t size)
 {
-	_cleanup_(hooks_close) struct btf *types = NULL;
-	size_t len = 0;
+	const struct object *object = &loader->objects[id];
 
-	missing[0] = '\0';
-	if (hooks_open(&types))
-		return;
-	for (size_t i = 0; i < loader->probes_len; i++) {
-		const char *hook = loader_probe_hook(loader, i);
-		char words[64];
-
-		if (!probe_is_of(loader, i, id) || hooks_have(types, hook))
-			continue;
-		hooks_describe(hook, words, sizeof(words));
-		snprintf(loader->probe_reasons[i], PROBE_REASON_BYTES, "this kernel has no %s",
-			 words);
-		if (len < size && !strstr(missing, words))
-			len += (size_t)snprintf(missing + len, size - len, "%s%s", len ? ", " : "",
-						words);
-	}
+	hooks_find_missing(loader->programs + object->first_probe, object->probes_len,
+			   loader->probe_reasons + object->first_probe, missing, size);
 }
 
 /* Each program has a log of its own: the one that was written to is the one that was refused. */
@@ -129,7 +115,7 @@ static void feature_find_refused(struct loader *loader, enum feature_id id, stru
 			continue;
 		refusal->program = loader->probes[i].probe;
 		refusal->log = probe_log(loader, i);
-		text_copy(loader->probe_reasons[i], PROBE_REASON_BYTES,
+		text_copy(loader->probe_reasons[i], HOOKS_REASON_BYTES,
 			  "the verifier of this kernel refuses it");
 	}
 }
@@ -152,6 +138,8 @@ static void feature_fail(struct loader *loader, enum feature_id id, const char *
 	snprintf(needs, sizeof(needs), "Linux %u.%u or later", feature->since_major,
 		 feature->since_minor);
 	feature_find_missing(loader, id, missing, sizeof(missing));
+	if (error == -EINVAL && !*missing)
+		hooks_find_missing_map(loader->objects[id].bpf, missing, sizeof(missing));
 	feature_find_refused(loader, id, &refusal);
 	refusal_explain(&refusal, feature->reason, feature->remedy);
 }
@@ -225,12 +213,15 @@ static int program_attach(struct loader *loader, size_t probe)
 
 static void feature_list_probes(struct loader *loader, enum feature_id id)
 {
+	struct object *object = &loader->objects[id];
 	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, loader->objects[id].bpf)
+	object->first_probe = loader->probes_len;
+	bpf_object__for_each_program(program, object->bpf)
 	{
 		if (loader->probes_len == PROBES_MAX)
 			return;
+		object->probes_len++;
 		loader->programs[loader->probes_len] = program;
 		bpf_program__set_log_buf(program,
 					 loader->logs + loader->probes_len * VERIFIER_LOG_BYTES,
@@ -254,7 +245,7 @@ static int feature_attach(struct loader *loader, enum feature_id id)
 			char step[128];
 
 			snprintf(step, sizeof(step), "attaching %s", loader->probes[i].probe);
-			snprintf(loader->probe_reasons[i], PROBE_REASON_BYTES,
+			snprintf(loader->probe_reasons[i], HOOKS_REASON_BYTES,
 				 "cannot be attached: %s", strerror(-r));
 			feature_fail(loader, id, step, r);
 			return r;
@@ -318,34 +309,37 @@ static void feature_open(struct loader *loader, enum feature_id id)
 		feature_list_probes(loader, id);
 }
 
-static void feature_load(struct loader *loader, enum feature_id id)
+static int object_load(struct loader *loader, enum feature_id id, const char **step)
 {
-	struct feature *feature = &loader->features[id];
-	struct object *object = &loader->objects[id];
 	int r;
 
-	if (!object->bpf)
-		return;
+	*step = "sharing maps";
 	r = object_share_maps(loader, id);
-	if (r) {
-		feature_fail(loader, id, "sharing maps", r);
-		return;
+	if (!r) {
+		*step = "loading";
+		r = bpf_object__load(loader->objects[id].bpf);
 	}
-	r = bpf_object__load(object->bpf);
-	if (r) {
-		feature_fail(loader, id, "loading", r);
-		return;
+	if (!r && id == FEATURE_DISCOVERY) {
+		*step = "filling tables";
+		r = loader_fill_slots(loader);
 	}
-	r = id == FEATURE_DISCOVERY ? loader_fill_slots(loader) : 0;
-	if (r) {
-		feature_fail(loader, id, "filling tables", r);
-		return;
-	}
-	if (feature_attach(loader, id)) {
+	return r;
+}
+
+static void feature_load(struct loader *loader, enum feature_id id)
+{
+	const char *step;
+	int r;
+
+	if (!loader->objects[id].bpf)
+		return; /* it could not be opened */
+	r = object_load(loader, id, &step);
+	if (r)
+		feature_fail(loader, id, step, r);
+	else if (feature_attach(loader, id))
 		feature_detach(loader, id);
-		return;
-	}
-	feature->on = true;
+	else
+		loader->features[id].on = true;
 }
 
 static void feature_needs_discovery(struct loader *loader, enum feature_id id)

@@ -41,7 +41,8 @@ void loader_free(struct loader *loader);
 
 const struct feature *loader_feature(const struct loader *loader, enum feature_id feature);
 
-/* Every program, also of a feature that is off, with its feature and whether it is attached; valid as long as the loader. */
+/* Every program, also of a feature that is off, with its feature and whether it is attached; valid
+ * as long as the loader. */
 const struct probe_row *loader_probes(const struct loader *loader, size_t *len);
 
 /*

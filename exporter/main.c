@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +24,8 @@
 #include "http/server.h"
 #include "ledger.h"
 #include "loader.h"
+#include "preflight.h"
+#include "privileges.h"
 #include "read/doorbell.h"
 #include "read/kernel.h"
 #include "registry.h"
@@ -31,11 +34,13 @@
 #define EXIT_USAGE 2
 #define PROC_ROOT "/proc"
 #define SAY_BYTES 1000 /* of services named at start */
+#define CHECK_BYTES (256 * 1024)
 
 struct app {
 	struct config config;
 	struct log log;
 	struct build_row build;
+	struct privileges privileges;
 	struct loader *loader;
 	struct kernel kernel;
 	struct ledger *ledger;
@@ -91,19 +96,38 @@ static int say_features(const struct app *app)
 		const struct feature *feature = loader_feature(app->loader, id);
 
 		if (!feature->on && (id == FEATURE_DISCOVERY || discovery->on))
-			log_warn(&app->log, "feature %s is off: %s", feature->name,
-				 feature->reason);
+			log_warn(&app->log, "feature %s is off: %s; %s", feature->name,
+				 feature->reason, feature->remedy);
 		useful += feature->on && id != FEATURE_DISCOVERY;
 	}
 	if (!useful) {
 		log_error(&app->log,
-			  "nothing can be measured on this machine with these privileges");
+			  "nothing can be measured on this machine with these privileges: "
+			  "\"workload_exporter check\" tells more");
 		return -EOPNOTSUPP;
 	}
 	log_info(&app->log, "attached %zu of %zu probes: requests %s, threads %s", attached,
 		 probes_len, loader_feature(app->loader, FEATURE_REQUESTS)->on ? "on" : "off",
 		 loader_feature(app->loader, FEATURE_THREADS)->on ? "on" : "off");
 	return 0;
+}
+
+/* What works, but tells less than it could: in the words of the check. */
+static void say_limits(const struct app *app)
+{
+	struct preflight preflight = { 0 };
+	struct preflight_machine machine;
+
+	preflight_machine_read(PROC_ROOT, &machine);
+	if (app->privileges.known)
+		preflight_add_privileges(&preflight, &app->privileges);
+	preflight_add_machine(&preflight, &machine);
+	for (size_t i = 0; i < preflight.rows_len; i++) {
+		const struct preflight_row *row = &preflight.rows[i];
+
+		if (!row->ok)
+			log_warn(&app->log, "%s: no: %s; %s", row->name, row->reason, row->remedy);
+	}
 }
 
 /* The first services with their ports, in one line: enough to see that the right ones are found. */
@@ -143,8 +167,10 @@ static int adopt_running(struct app *app)
 
 static int measure_start(struct app *app)
 {
-	int r = loader_new(&app->loader);
+	int r;
 
+	privileges_read(PROC_ROOT, &app->privileges); /* where unknown, reasons say less */
+	r = loader_new(&app->privileges, &app->loader);
 	if (r) {
 		log_error(&app->log, "cannot load: %s", strerror(-r));
 		return r;
@@ -152,6 +178,7 @@ static int measure_start(struct app *app)
 	r = say_features(app);
 	if (r)
 		return r;
+	say_limits(app);
 	r = kernel_open(&app->kernel, app->loader);
 	if (!r)
 		r = doorbell_open(&app->doorbell, app->loader);
@@ -312,6 +339,68 @@ static int app_run(struct app *app)
 	return r;
 }
 
+/* --- the check ------------------------------------------------------------------------------ */
+
+static void check_gather(const struct loader *loader, const struct privileges *privileges,
+			 struct preflight *preflight)
+{
+	struct preflight_machine machine;
+	const struct probe_row *probes;
+	size_t len;
+
+	preflight->version = VERSION;
+	for (int id = 0; id < FEATURES; id++)
+		preflight_add_feature(preflight, id, loader_feature(loader, id));
+	probes = loader_probes(loader, &len);
+	for (size_t i = 0; i < len; i++)
+		preflight_add_hook(preflight, &probes[i], loader_probe_hook(loader, i),
+				   loader_probe_reason(loader, i));
+	preflight_add_privileges(preflight, privileges);
+	preflight_machine_read(PROC_ROOT, &machine);
+	preflight_add_machine(preflight, &machine);
+}
+
+static int check_print(const struct preflight *preflight, bool json)
+{
+	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(CHECK_BYTES);
+	int r = json ? preflight_render_json(preflight, &out)
+		     : preflight_render_table(preflight, &out);
+
+	if (r) {
+		fprintf(stderr, "check: %s\n", strerror(-r));
+		return EX_OSERR;
+	}
+	fwrite(out.data, 1, out.len, stdout);
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "check: cannot write: %s\n", strerror(errno));
+		return EX_IOERR;
+	}
+	return (int)preflight_result(preflight);
+}
+
+/* Loads and attaches what the exporter would, and removes it again. Returns the exit code. */
+static int check_run(int argc, char *const *argv)
+{
+	struct preflight preflight = { 0 };
+	struct privileges privileges = { 0 };
+	struct loader *loader = NULL;
+	bool json = false;
+	int r = config_check_parse(&json, argc, argv, stdout, stderr);
+
+	if (r)
+		return r > 0 ? EXIT_SUCCESS : EX_USAGE;
+	privileges_read(PROC_ROOT, &privileges); /* where unknown, reasons say less */
+	r = loader_new(&privileges, &loader);
+	if (r) {
+		fprintf(stderr, "check: cannot load: %s\n", strerror(-r));
+		return EX_OSERR;
+	}
+	check_gather(loader, &privileges, &preflight);
+	r = check_print(&preflight, json);
+	loader_free(loader);
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	static struct app app = {
@@ -322,8 +411,11 @@ int main(int argc, char **argv)
 		.signals = -1,
 		.epoll = -1,
 	};
-	int r = config_parse(&app.config, argc, argv, stdout, stderr);
+	int r;
 
+	if (config_is_check(argc, argv))
+		return check_run(argc, argv);
+	r = config_parse(&app.config, argc, argv, stdout, stderr);
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
 	app.log = (struct log){

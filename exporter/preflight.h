@@ -4,8 +4,8 @@
  * people or as JSON for machines.
  *
  * It asks nothing of BPF itself: the caller adds what the loader found, so that the check and the
- * start of the exporter have one truth and use the same words. All text is valid for the life of
- * the struct, but for the names of hooks, which are borrowed from the loader.
+ * start of the exporter have one truth and use the same words. All text is valid as long as
+ * the struct and the loader are.
  */
 #ifndef WORKLOAD_PREFLIGHT_H
 #define WORKLOAD_PREFLIGHT_H
@@ -46,11 +46,9 @@ struct preflight_row {
 struct preflight {
 	const char *version; /* of the exporter */
 	char release[PREFLIGHT_RELEASE_BYTES]; /* of the kernel */
-	struct preflight_row rows[PREFLIGHT_ROWS_MAX]; /* further ones are dropped */
+	struct preflight_row rows[PREFLIGHT_ROWS_MAX]; /* a further one replaces the last */
 	size_t rows_len;
-	int measuring; /* features that measure, and how many of them are on */
-	int measuring_on;
-	bool discovery;
+	const struct feature *features[FEATURES]; /* borrowed from the loader; NULL if not added */
 };
 
 /* What the machine offers. */
@@ -66,14 +64,13 @@ struct preflight_machine {
 void preflight_machine_read(const char *proc_root, struct preflight_machine *out);
 
 /* Each adds the rows of its section. */
-void preflight_add_feature(struct preflight *preflight, const struct feature *feature,
-			   enum feature_id id);
+void preflight_add_feature(struct preflight *preflight, enum feature_id id,
+			   const struct feature *feature);
 void preflight_add_hook(struct preflight *preflight, const struct probe_row *probe,
 			const char *hook, const char *reason);
 void preflight_add_privileges(struct preflight *preflight, const struct privileges *privileges);
 /* After the features: the kernel's version is compared with what they need. */
-void preflight_add_machine(struct preflight *preflight, const struct preflight_machine *machine,
-			   const struct loader *loader);
+void preflight_add_machine(struct preflight *preflight, const struct preflight_machine *machine);
 
 /* All: every default feature is on. None: nothing can be measured. */
 enum preflight_result preflight_result(const struct preflight *preflight);

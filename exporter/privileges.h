@@ -2,8 +2,8 @@
 /*
  * What this process may do: its capabilities, as far as the kernel lets them count for BPF.
  *
- * Facts of the kernel: CAP_SYS_ADMIN implies CAP_BPF and CAP_PERFMON, but not CAP_SYS_PTRACE. bpf(2)
- * asks for them in the initial user namespace, whatever another one grants.
+ * Facts of the kernel: CAP_SYS_ADMIN implies CAP_BPF and CAP_PERFMON, but not CAP_SYS_PTRACE.
+ * bpf(2) asks for them in the initial user namespace, whatever another one grants.
  */
 #ifndef WORKLOAD_PRIVILEGES_H
 #define WORKLOAD_PRIVILEGES_H

@@ -9,7 +9,6 @@
 
 #define TAIL_LINES 3
 #define TAIL_BYTES 480
-#define TAIL_SEPARATOR " | "
 
 /* Start of the line that ends before @end, within @log. */
 static const char *line_start(const char *log, const char *end)
@@ -28,7 +27,8 @@ static bool line_is_statistics(const char *line)
 /* Puts @line before what is in @out already: lines are found from the last to the first. */
 static void tail_prepend(char *out, size_t size, const char *line, size_t len)
 {
-	size_t have = strlen(out), joint = have ? strlen(TAIL_SEPARATOR) : 0;
+	static const char separator[] = { ' ', '|', ' ' };
+	size_t have = strlen(out), joint = have ? sizeof(separator) : 0;
 	size_t room = size - 1 - have;
 
 	if (room <= joint)
@@ -39,7 +39,7 @@ static void tail_prepend(char *out, size_t size, const char *line, size_t len)
 	}
 	memmove(out + len + joint, out, have + 1);
 	memcpy(out, line, len);
-	memcpy(out + len, TAIL_SEPARATOR, joint);
+	memcpy(out + len, separator, joint);
 }
 
 void refusal_log_tail(const char *log, char *out, size_t size)
@@ -64,15 +64,17 @@ static bool is_denial(int error)
 	return error == -EPERM || error == -EACCES;
 }
 
-/* Which of the two capabilities for BPF are missing, in words; "" if none is. */
+/* Which of the two capabilities for BPF are missing, in words; "" if none is, or if unknown. */
 static const char *capabilities_lacking(const struct privileges *privileges)
 {
 	bool bpf = privileges_have(privileges, CAP_BPF);
 	bool perfmon = privileges_have(privileges, CAP_PERFMON);
 
-	if (!privileges->known)
+	if (!privileges->known || (bpf && perfmon))
 		return "";
-	return bpf ? (perfmon ? "" : "CAP_PERFMON") : (perfmon ? "CAP_BPF" : "CAP_BPF, CAP_PERFMON");
+	if (bpf)
+		return "CAP_PERFMON";
+	return perfmon ? "CAP_BPF" : "CAP_BPF and CAP_PERFMON";
 }
 
 static void explain(char *reason, char *remedy, const char *reason_text, const char *remedy_text)
@@ -118,8 +120,8 @@ static void explain_error(const struct refusal *refusal, char *reason, char *rem
 	char text[REFUSAL_REASON_BYTES], todo[REFUSAL_REMEDY_BYTES];
 
 	if (refusal->error == -EPERM && refusal->privileges->known) {
-		snprintf(text, sizeof(text), "%s: not permitted, although the capabilities are held",
-			 refusal->step);
+		snprintf(text, sizeof(text),
+			 "%s: not permitted, although the capabilities are held", refusal->step);
 		explain(reason, remedy, text,
 			"look for kernel lockdown, a security module or a seccomp filter that "
 			"forbids bpf(2)");
@@ -140,8 +142,7 @@ void refusal_explain(const struct refusal *refusal, char *reason, char *remedy)
 		snprintf(text, sizeof(text),
 			 "%s: this kernel does not describe its types in /sys/kernel/btf/vmlinux",
 			 refusal->step);
-		explain(reason, remedy, text,
-			"use a kernel built with CONFIG_DEBUG_INFO_BTF, with /sys mounted");
+		explain(reason, remedy, text, REFUSAL_REMEDY_BTF);
 	} else if (*refusal->missing) {
 		snprintf(text, sizeof(text), "%s: this kernel has no %s", refusal->step,
 			 refusal->missing);

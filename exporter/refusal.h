@@ -13,6 +13,9 @@
 
 #include "privileges.h"
 
+/* What to do where the kernel does not describe its types. */
+#define REFUSAL_REMEDY_BTF "use a kernel built with CONFIG_DEBUG_INFO_BTF, with /sys mounted"
+
 #define REFUSAL_REASON_BYTES 768
 #define REFUSAL_REMEDY_BYTES 256
 

@@ -2,10 +2,12 @@
 #include "read/hooks.h"
 
 #include <bpf/btf.h>
-#include <errno.h>
-#include <stddef.h>
+#include <bpf/libbpf.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/cleanup.h"
 #include "base/text.h"
 
 /* What each kind of hook is declared as: include/trace/bpf_probe.h and DEFINE_BPF_ITER_FUNC. */
@@ -17,29 +19,20 @@ static const struct {
 	{ "iter/", "iterator ", "bpf_iter_", BTF_KIND_FUNC },
 };
 
-int hooks_open(struct btf **types)
-{
-	struct btf *read = btf__load_vmlinux_btf();
-
-	if (!read)
-		return -errno;
-	*types = read;
-	return 0;
-}
-
-void hooks_close(struct btf **types)
+static void types_free(struct btf **types)
 {
 	btf__free(*types);
-	*types = NULL;
 }
 
-bool hooks_have(const struct btf *types, const char *section)
+/* @words becomes as in "tracepoint sk_data_ready". Of kinds that types do not tell of: true. */
+static bool hook_exists(const struct btf *types, const char *section, char *words, size_t size)
 {
-	char type[128];
+	char type[HOOKS_REASON_BYTES];
 
 	for (size_t i = 0; i < sizeof(declarations) / sizeof(*declarations); i++) {
 		if (!text_has_prefix(section, declarations[i].section))
 			continue;
+		snprintf(words, size, "%s%s", declarations[i].words, text_base_name(section));
 		snprintf(type, sizeof(type), "%s%s", declarations[i].type_prefix,
 			 text_base_name(section));
 		return btf__find_by_name_kind(types, type, declarations[i].kind) >= 0;
@@ -47,12 +40,54 @@ bool hooks_have(const struct btf *types, const char *section)
 	return true;
 }
 
-void hooks_describe(const char *section, char *out, size_t size)
+/* Several programs may share a hook. */
+static bool section_is_new(struct bpf_program *const *programs, size_t index)
 {
-	const char *words = "hook ";
+	const char *section = bpf_program__section_name(programs[index]);
 
-	for (size_t i = 0; i < sizeof(declarations) / sizeof(*declarations); i++)
-		if (text_has_prefix(section, declarations[i].section))
-			words = declarations[i].words;
-	snprintf(out, size, "%s%s", words, text_base_name(section));
+	for (size_t i = 0; i < index; i++)
+		if (strcmp(bpf_program__section_name(programs[i]), section) == 0)
+			return false;
+	return true;
+}
+
+void hooks_find_missing(struct bpf_program *const *programs, size_t len,
+			char (*reasons)[HOOKS_REASON_BYTES], char *missing, size_t size)
+{
+	_cleanup_(types_free) struct btf *types = btf__load_vmlinux_btf();
+	size_t used = 0;
+
+	missing[0] = '\0';
+	if (!types)
+		return;
+	for (size_t i = 0; i < len; i++) {
+		char words[HOOKS_REASON_BYTES / 2];
+
+		if (hook_exists(types, bpf_program__section_name(programs[i]), words,
+				sizeof(words)))
+			continue;
+		snprintf(reasons[i], sizeof(reasons[i]), "this kernel has no %s", words);
+		if (used < size && section_is_new(programs, i))
+			used += (size_t)snprintf(missing + used, size - used, "%s%s",
+						 used ? ", " : "", words);
+	}
+}
+
+void hooks_find_missing_map(const struct bpf_object *object, char *missing, size_t size)
+{
+	struct bpf_map *map;
+
+	missing[0] = '\0';
+	if (!object)
+		return;
+	bpf_object__for_each_map(map, object)
+	{
+		enum bpf_map_type type = bpf_map__type(map);
+		const char *name = libbpf_bpf_map_type_str(type);
+
+		if (libbpf_probe_bpf_map_type(type, NULL) != 0)
+			continue;
+		snprintf(missing, size, "map type %s", name ? name : "that is needed");
+		return;
+	}
 }

@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which hooks this kernel has, as its description of its own types (BTF) tells.
+ * What a BPF object needs and this kernel does not have: hooks, by the kernel's description of its
+ * own types (BTF), and kinds of maps, by trying them.
  */
 #ifndef WORKLOAD_READ_HOOKS_H
 #define WORKLOAD_READ_HOOKS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
-struct btf;
+#define HOOKS_REASON_BYTES 128
 
-/* Reads the kernel's types: some milliseconds and megabytes. 0 or -errno. */
-int hooks_open(struct btf **types);
-void hooks_close(struct btf **types);
+struct bpf_object;
+struct bpf_program;
 
 /*
- * Whether @types have the hook of a program's @section: tp_btf/NAME or iter/NAME. Of other kinds of
- * hook the types do not tell: true.
+ * Finds the programs among @len @programs whose hook, tp_btf/NAME or iter/NAME, this kernel does
+ * not have: writes "this kernel has no tracepoint NAME" to their element of @reasons, and leaves
+ * those of the others as they are. @missing becomes the list of those hooks in words, each once;
+ * "" if there is none, or if the kernel does not describe its types. Takes some milliseconds.
  */
-bool hooks_have(const struct btf *types, const char *section);
+void hooks_find_missing(struct bpf_program *const *programs, size_t len,
+			char (*reasons)[HOOKS_REASON_BYTES], char *missing, size_t size);
 
-/* @section in words, as in "tracepoint sk_data_ready" or "iterator task_file". */
-void hooks_describe(const char *section, char *out, size_t size);
+/*
+ * Writes the first kind of map of @object (which may be NULL) that this kernel does not have to
+ * @missing, as in "map type task_storage"; "" if it has all. Needs CAP_BPF to tell.
+ */
+void hooks_find_missing_map(const struct bpf_object *object, char *missing, size_t size);
 
 #endif

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tarfile
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -24,6 +25,8 @@ MODULES = (
 ).split()
 VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
 SOCKET_SECONDS = 10
+BOOTS = 3
+STARTED = "init: command starts"
 # The host's files as the machine may see them: never to be written, and without other mounts.
 SHARE = """
 set -e
@@ -38,6 +41,10 @@ exec "$3" --socket-path="$4" -o source="$1" -o sandbox=chroot -o cache=always -o
 
 class MachineError(Exception):
     """The machine did not run its command to the end; the text says what is known."""
+
+
+class BootError(MachineError):
+    """It did not even begin."""
 
 
 def _unpack_module(source, target):
@@ -71,6 +78,7 @@ def _make_initramfs(kernel, command, scratch):
             (tree / "bin" / applet).symlink_to("busybox")
     shutil.copy(HERE / "init", tree / "init")
     (tree / "init").chmod(0o755)
+    assert not any(set(" \t\n") & set(word) for word in command)
     (tree / "arguments").write_text(" ".join([str(ROOT), *command]) + "\n")
     _copy_modules(kernel / "modules", tree / "modules")
     archive = scratch / "initramfs.cpio"
@@ -138,29 +146,64 @@ def _unpack_results(archive, results):
         raise MachineError("it ended before its command did") from error
 
 
-def run(kernel, command, results, seconds, console):
-    """
-    Boots @kernel (a directory that fetch.sh filled) and runs @command in the checkout there.
-    @results, a new directory, receives what the command left in /run/results; @console is an open
-    file for what it says. Returns its exit status; MachineError if it took longer than @seconds.
-    """
-    results.mkdir(parents=True)
+def _follow(machine, say, seen):
+    for line in machine.stdout:
+        line = line.decode(errors="replace").rstrip("\r\n")
+        if line == STARTED:
+            seen.append(line)
+        say(line)
+
+
+def _run_qemu(words, seconds, say):
+    """Whether the command was reached."""
+    machine = subprocess.Popen(
+        ["nice", "-n", "19", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    seen = []
+    reader = threading.Thread(target=_follow, args=(machine, say, seen), daemon=True)
+    reader.start()
+    try:
+        machine.wait(seconds)
+    except subprocess.TimeoutExpired as error:
+        raise MachineError(f"it was still running after {seconds} s") from error
+    finally:
+        _end(machine)
+        reader.join()
+    return bool(seen)
+
+
+def _boot(kernel, command, results, seconds, say):
     scratch = Path(tempfile.mkdtemp(prefix="kernels."))
-    share = machine = None
+    share = None
     try:
         archive = _make_initramfs(kernel, command, scratch)
-        share = _start_share(scratch, scratch / "share.sock")
-        words = _qemu(kernel, archive, scratch / "share.sock", scratch / "results.tar")
-        machine = subprocess.Popen(
-            ["nice", "-n", "19", *words], stdin=subprocess.DEVNULL, stdout=console, stderr=console
-        )
-        try:
-            machine.wait(seconds)
-        except subprocess.TimeoutExpired as error:
-            raise MachineError(f"it was still running after {seconds} s") from error
+        socket = scratch / "share.sock"
+        share = _start_share(scratch, socket)
+        words = _qemu(kernel, archive, socket, scratch / "results.tar")
+        if not _run_qemu(words, seconds, say):
+            raise BootError("the kernel did not reach its command")
         return _unpack_results(scratch / "results.tar", results)
     finally:
-        for process in (machine, share):
-            if process:
-                _end(process)
+        if share:
+            _end(share)
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def run(kernel, command, results, seconds, say):
+    """
+    Boots @kernel (a directory that fetch.sh filled) and runs @command, words without blanks, in the
+    checkout there. @results, a new directory, receives what the command left in /run/results; @say
+    is called with each line of the console. Returns the command's exit status; MachineError if it
+    took longer than @seconds or did not end. What happens before the command has nothing to do with
+    this project (the emulator crashes in one boot of some dozens), so that is tried again.
+    """
+    results.mkdir(parents=True)
+    for _ in range(BOOTS - 1):
+        try:
+            return _boot(kernel, command, results, seconds, say)
+        except BootError as error:
+            say(f"{error}: once more")
+    return _boot(kernel, command, results, seconds, say)

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+The tests on a matrix of kernels: each row boots the newest kernel of a Debian suite in an emulated
+machine and runs tests in it. Prints pytest's lines kernel by kernel, leaves JUnit files and whole
+consoles under build/kernels/results, and ends with 1 if anything failed, was skipped or hung.
+
+run.py [ROW...]; UPDATE=1 writes verifier.txt anew.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from typing import NamedTuple
+
+import machine
+import verifier
+
+KERNELS = machine.ROOT / "build" / "kernels"
+RESULTS = KERNELS / "results"
+ARCHITECTURE = "amd64"
+PYTEST = "/usr/bin/python3 -m pytest -v --tb=short --color=no -p no:cacheprovider".split()
+SHOWN = re.compile(r"(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*%\]|^init: |Kernel panic|Oops")
+
+GUEST = "tests/kernels/guest"
+LOAD = [f"{GUEST}/test_load.py"]
+REQUESTS = [
+    "tests/live/test_requests.py",
+    "tests/live/test_edges.py",
+    "tests/live/test_network.py",
+]
+THREADS = ["tests/live/test_threads.py", "tests/live/test_locks.py"]
+
+
+class Row(NamedTuple):
+    suite: str
+    tests: list
+    seconds: int  # until it counts as hanging
+    environment: dict = {}
+
+
+ROWS = {
+    "5.10": Row("bullseye", [f"{GUEST}/test_floor.py"], 120),
+    "6.1": Row(
+        "bookworm", [*LOAD, *THREADS], 600, {"WORKLOAD_TEST_FEATURES": "discovery,threads"}
+    ),
+    "6.12": Row("trixie", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 600),
+    "7.2": Row("unstable", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 600),
+}
+
+
+class Outcome(NamedTuple):
+    passed: int
+    failures: list  # (test, what it said)
+    seconds: float
+
+
+def fetch(suite):
+    directory = KERNELS / f"{suite}-{ARCHITECTURE}"
+    subprocess.run(
+        [machine.HERE / "fetch.sh", directory, suite, ARCHITECTURE], check=True, timeout=600
+    )
+    return directory
+
+
+def command(row):
+    settings = {"PYTHONPATH": GUEST, "PYTHONDONTWRITEBYTECODE": "1", **row.environment}
+    words = [f"{name}={value}" for name, value in settings.items()]
+    return ["env", *words, *PYTEST, "-p", "emulated", "--junitxml=/run/results/junit.xml", *row.tests]
+
+
+def read_junit(path):
+    """(number of tests that passed, [(name, text)] of all that did not, skipped ones included)"""
+    passed, failures = 0, []
+    for case in ElementTree.parse(path).iter("testcase"):
+        bad = [child for child in case if child.tag in ("failure", "error", "skipped")]
+        passed += not bad
+        name = f"{case.get('classname')}::{case.get('name')}"
+        failures += [(name, f"{child.tag}: {child.get('message') or ''}") for child in bad]
+    return passed, failures
+
+
+def run_row(name, row, results):
+    directory = fetch(row.suite)
+    release = (directory / "release").read_text().strip()
+    print(f"== {name}: Linux {release}", flush=True)
+    with (results.parent / f"{name}.console").open("w") as console:
+
+        def say(line):
+            console.write(line + "\n")
+            console.flush()
+            if SHOWN.search(line):
+                print(f"{name}  {line}", flush=True)
+
+        return machine.run(directory, command(row), results, row.seconds, say)
+
+
+def check_row(name, row):
+    results = RESULTS / name
+    shutil.rmtree(results, ignore_errors=True)
+    began = time.monotonic()
+    passed, failures = 0, []
+    try:
+        status = run_row(name, row, results)
+        passed, failures = read_junit(results / "junit.xml")
+        if status and not failures:
+            failures.append(("pytest", f"ended with {status}"))
+        if not passed and not failures:
+            failures.append(("pytest", "ran no test"))
+    except (machine.MachineError, OSError, subprocess.SubprocessError) as error:
+        failures.append(("machine", str(error)))
+    except ElementTree.ParseError as error:
+        failures.append(("results", str(error)))
+    measured = results / "verifier.txt"
+    if measured.exists():
+        failures += [("verifier", text) for text in verifier.check(row.suite, measured)]
+    return Outcome(passed, failures, time.monotonic() - began)
+
+
+def main(names):
+    unknown = set(names) - set(ROWS)
+    if unknown:
+        sys.exit(f"no such kernel: {', '.join(sorted(unknown))}; there are {', '.join(ROWS)}")
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    outcomes = {name: check_row(name, ROWS[name]) for name in names or ROWS}
+    print()
+    for name, outcome in outcomes.items():
+        for test, text in outcome.failures:
+            print(f"{name}  FAILED {test}: {text.splitlines()[0] if text else ''}")
+    for name, outcome in outcomes.items():
+        print(
+            f"{name}: {outcome.passed} passed, {len(outcome.failures)} not,"
+            f" {outcome.seconds:.0f} s; console in {RESULTS / name}.console"
+        )
+    return any(outcome.failures for outcome in outcomes.values())
+
+
+if __name__ == "__main__":
+    os.chdir(machine.ROOT)
+    sys.exit(main(sys.argv[1:]))
