@@ -37,7 +37,7 @@ ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS)
 LIBS     := -lbpf -lelf -lz -lmicrohttpd -lm
 ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
 
-FEATURES := discovery requests threads
+FEATURES := discovery requests requests_syscall threads
 SKELETONS := $(FEATURES:%=$(BUILD)/bpf/%.skel.h)
 
 SOURCES := $(wildcard exporter/*.c exporter/*/*.c)

@@ -31,6 +31,9 @@ static const char help_text[] =
 	"  --web.telemetry-path=PATH         Path of the metrics. Default: " DEFAULT_PATH "\n"
 	"  --workloads.grace-period=DURATION How long a workload without processes stays visible,\n"
 	"                                    such as 30s, 5m or 1h30m. Default: 5m\n"
+	"  --requests.backend=BACKEND        Where requests are observed: socket (Linux 6.3 and\n"
+	"                                    later), syscall (costs more, shows accept waits), or\n"
+	"                                    auto, the first that this kernel has. Default: auto\n"
 	"  --log.level=LEVEL                 error, warn, info or debug. Default: info\n"
 	"  --log.format=FORMAT               logfmt or json. Default: logfmt\n"
 	"  --version                         Show the version and exit.\n"
@@ -64,6 +67,7 @@ static const struct option config_options[] = {
 	{ "web.listen-address", required_argument, NULL, 0 },
 	{ "web.telemetry-path", required_argument, NULL, 0 },
 	{ "workloads.grace-period", required_argument, NULL, 0 },
+	{ "requests.backend", required_argument, NULL, 0 },
 	{ "log.level", required_argument, NULL, 0 },
 	{ "log.format", required_argument, NULL, 0 },
 	{ "version", no_argument, NULL, 'v' },
@@ -93,6 +97,23 @@ static int config_set_grace(struct config *config, const char *value)
 	return config_duration_parse(value, &config->grace_period_ns);
 }
 
+static int config_set_backend(struct config *config, const char *value)
+{
+	static const char *const names[] = {
+		[BACKEND_AUTO] = "auto",
+		[BACKEND_SOCKET] = "socket",
+		[BACKEND_SYSCALL] = "syscall",
+	};
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(value, names[i]) != 0)
+			continue;
+		config->requests_backend = (enum backend)i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static int config_set_level(struct config *config, const char *value)
 {
 	return log_level_parse(value, &config->log_level);
@@ -112,6 +133,7 @@ static const struct config_flag {
 	{ config_set_path, "a path such as /metrics: it begins with /, has only letters, digits "
 			   "and /-._~, and is neither / nor " HTTP_HEALTH_PATH },
 	{ config_set_grace, "a duration such as 30s, 5m or 1h30m, at most 365d" },
+	{ config_set_backend, "auto, socket or syscall" },
 	{ config_set_level, "error, warn, info or debug" },
 	{ config_set_format, "logfmt or json" },
 };

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "backend.h"
 #include "base/log.h"
 
 #define CONFIG_HOST_BYTES 256
@@ -26,6 +27,7 @@ struct config {
 	const char *telemetry_path; /* borrowed from argv or constant */
 	enum log_level log_level;
 	enum log_format log_format;
+	enum backend requests_backend;
 	uint64_t grace_period_ns; /* how long a workload without processes stays visible */
 };
 

@@ -15,10 +15,12 @@
 #include "base/text.h"
 #include "discovery.skel.h"
 #include "read/hooks.h"
+#include "read/walk.h"
 #include "requests.skel.h"
+#include "requests_syscall.skel.h"
 #include "threads.skel.h"
 
-#define PROBES_MAX 32
+#define PROBES_MAX 40
 #define VERIFIER_LOG_BYTES (256 * 1024)
 #define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
 
@@ -33,8 +35,10 @@ struct object {
 struct loader {
 	const struct privileges *privileges; /* only while loading */
 	char *logs; /* the verifier's, VERIFIER_LOG_BYTES per probe; only while loading */
+	enum backend backend; /* asked for; afterwards the one that is loaded */
 	unsigned int cpus;
 	unsigned int shards;
+	unsigned int pools;
 	struct feature features[FEATURES];
 	struct object objects[FEATURES];
 	struct probe_row probes[PROBES_MAX];
@@ -42,47 +46,72 @@ struct loader {
 	struct bpf_program *programs[PROBES_MAX];
 	struct bpf_link *links[PROBES_MAX];
 	size_t probes_len;
-	struct bpf_link *walks[WALKS];
+	struct walks walks;
 };
 
 /* One row per feature: its skeleton, opened with the knobs that all objects share. */
-#define OBJECT_OPEN(feature)                                                          \
-	static void feature##_destroy(void *skeleton)                                 \
-	{                                                                             \
-		feature##_bpf__destroy(skeleton);                                     \
-	}                                                                             \
-	static int feature##_open(struct object *object, const struct loader *loader) \
-	{                                                                             \
-		struct feature##_bpf *skeleton = feature##_bpf__open();               \
-                                                                                      \
-		if (!skeleton)                                                        \
-			return -errno;                                                \
-		skeleton->rodata->cpus = loader->cpus;                                \
-		skeleton->rodata->shards = loader->shards;                            \
-		object->skeleton = skeleton;                                          \
-		object->bpf = skeleton->obj;                                          \
-		object->destroy = feature##_destroy;                                  \
-		return 0;                                                             \
+#define OBJECT_OPEN(feature)                                                    \
+	static void feature##_destroy(void *skeleton)                           \
+	{                                                                       \
+		feature##_bpf__destroy(skeleton);                               \
+	}                                                                       \
+	static int feature##_open(struct object *object, struct loader *loader) \
+	{                                                                       \
+		struct feature##_bpf *skeleton = feature##_bpf__open();         \
+                                                                                \
+		if (!skeleton)                                                  \
+			return -errno;                                          \
+		skeleton->rodata->cpus = loader->cpus;                          \
+		skeleton->rodata->shards = loader->shards;                      \
+		object->skeleton = skeleton;                                    \
+		object->bpf = skeleton->obj;                                    \
+		object->destroy = feature##_destroy;                            \
+		return 0;                                                       \
 	}
 OBJECT_OPEN(discovery)
 OBJECT_OPEN(requests)
+OBJECT_OPEN(requests_syscall)
 OBJECT_OPEN(threads)
+
+/* Whether this kernel has all hooks of an object; told without loading it. */
+static bool object_has_hooks(const struct object *object)
+{
+	char reasons[PROBES_MAX][HOOKS_REASON_BYTES] = { 0 }, missing[256];
+	struct bpf_program *programs[PROBES_MAX], *program;
+	size_t len = 0;
+
+	bpf_object__for_each_program(program, object->bpf) if (len < PROBES_MAX)
+		programs[len++] = program;
+	hooks_find_missing(programs, len, reasons, missing, sizeof(missing));
+	return !*missing;
+}
+
+/* The socket backend where the kernel has its hooks, unless one or the other was asked for. */
+static int requests_any_open(struct object *object, struct loader *loader)
+{
+	int r;
+
+	if (loader->backend != BACKEND_SYSCALL) {
+		r = requests_open(object, loader);
+		if (r || loader->backend == BACKEND_SOCKET || object_has_hooks(object)) {
+			loader->backend = BACKEND_SOCKET;
+			return r;
+		}
+		object->destroy(object->skeleton);
+		*object = (struct object){ 0 };
+	}
+	loader->backend = BACKEND_SYSCALL;
+	return requests_syscall_open(object, loader);
+}
 
 static const struct {
 	const char *name;
-	int (*open)(struct object *object, const struct loader *loader);
+	int (*open)(struct object *object, struct loader *loader);
 	unsigned int since_major, since_minor;
 } feature_table[FEATURES] = {
 	[FEATURE_DISCOVERY] = { "discovery", discovery_open, 5, 15 },
-	[FEATURE_REQUESTS] = { "requests", requests_open, 6, 3 }, /* its three tracepoints */
+	[FEATURE_REQUESTS] = { "requests", requests_any_open, 5, 15 },
 	[FEATURE_THREADS] = { "threads", threads_open, 5, 15 },
-};
-
-static const char *const walk_programs[WALKS] = {
-	[WALK_LISTENERS] = "discovery_listeners",
-	[WALK_CONNECTIONS] = "discovery_connections",
-	[WALK_TASKS] = "threads_walk",
-	[WALK_SOCKETS] = "requests_sweep",
 };
 
 /* --- why not ------------------------------------------------------------------------------- */
@@ -153,9 +182,9 @@ static int map_size(const struct loader *loader, struct bpf_map *map)
 	if (!strcmp(name, "endpoints"))
 		return bpf_map__set_max_entries(map, ENDPOINTS_MAX * loader->shards);
 	if (!strcmp(name, "pool_waits"))
-		return bpf_map__set_max_entries(map, POOLS_MAX * loader->shards);
+		return bpf_map__set_max_entries(map, loader->pools * loader->shards);
 	if (!strcmp(name, "pool_states"))
-		return bpf_map__set_max_entries(map, POOLS_MAX * (loader->cpus + 1));
+		return bpf_map__set_max_entries(map, loader->pools * (loader->cpus + 1));
 	return 0;
 }
 
@@ -177,36 +206,13 @@ static int object_share_maps(struct loader *loader, enum feature_id id)
 	return 0;
 }
 
-static bool program_is_walk(const char *name)
-{
-	for (int i = 0; i < WALKS; i++)
-		if (!strcmp(name, walk_programs[i]))
-			return true;
-	return false;
-}
-
-static int walk_attach(struct loader *loader, enum walk walk, struct bpf_program *program)
-{
-	union bpf_iter_link_info info = {};
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts);
-
-	if (walk == WALK_SOCKETS) {
-		info.map.map_fd = (__u32)loader_map_fd(loader, "sockets");
-		opts.link_info = &info;
-		opts.link_info_len = sizeof(info);
-	}
-	loader->walks[walk] = bpf_program__attach_iter(program, &opts);
-	return loader->walks[walk] ? 0 : -errno;
-}
-
 static int program_attach(struct loader *loader, size_t probe)
 {
 	struct bpf_program *program = loader->programs[probe];
-	const char *name = bpf_program__name(program);
+	const char *name = bpf_program__name(program), *map = walk_program_map(name);
 
-	for (int i = 0; i < WALKS; i++)
-		if (!strcmp(name, walk_programs[i]))
-			return walk_attach(loader, i, program);
+	if (walk_is_program(name))
+		return walks_attach(&loader->walks, program, map ? loader_map_fd(loader, map) : -1);
 	loader->links[probe] = bpf_program__attach(program);
 	return loader->links[probe] ? 0 : -errno;
 }
@@ -262,12 +268,8 @@ static void feature_detach(struct loader *loader, enum feature_id id)
 		if (!probe_is_of(loader, i, id))
 			continue;
 		bpf_link__destroy(TAKE_PTR(loader->links[i]));
+		walks_detach(&loader->walks, loader->probes[i].probe);
 		loader->probes[i].attached = 0;
-		if (!program_is_walk(loader->probes[i].probe))
-			continue;
-		for (int walk = 0; walk < WALKS; walk++)
-			if (!strcmp(loader->probes[i].probe, walk_programs[walk]))
-				bpf_link__destroy(TAKE_PTR(loader->walks[walk]));
 	}
 }
 
@@ -290,7 +292,7 @@ static int loader_fill_slots(const struct loader *loader)
 	if (!r)
 		r = slots_free_all(loader, "free_endpoints", ENDPOINTS_MAX);
 	if (!r)
-		r = slots_free_all(loader, "free_pools", POOLS_MAX);
+		r = slots_free_all(loader, "free_pools", loader->pools);
 	return r;
 }
 
@@ -303,6 +305,10 @@ static void feature_open(struct loader *loader, enum feature_id id)
 	feature->since_major = feature_table[id].since_major;
 	feature->since_minor = feature_table[id].since_minor;
 	r = feature_table[id].open(&loader->objects[id], loader);
+	if (id == FEATURE_REQUESTS && loader->backend == BACKEND_SOCKET) {
+		feature->since_major = 6; /* its three tracepoints of the socket layer */
+		feature->since_minor = 3;
+	}
 	if (r)
 		feature_fail(loader, id, "opening", r);
 	else
@@ -376,7 +382,17 @@ static unsigned int shards_for(unsigned int cpus)
 	return shards;
 }
 
-int loader_new(const struct privileges *privileges, struct loader **out)
+/* Every CPU has a shard of every pool: on large machines there are fewer pools. */
+static unsigned int pools_for(unsigned int cpus)
+{
+	size_t fit = POOL_STATES_BYTES_MAX / ((cpus + 1) * sizeof(struct pool_shard));
+
+	if (fit > POOLS_MAX)
+		return POOLS_MAX;
+	return fit < POOLS_MIN ? POOLS_MIN : (unsigned int)fit;
+}
+
+int loader_new(const struct privileges *privileges, enum backend backend, struct loader **out)
 {
 	/* Pages that no refused program is written about are never touched. */
 	_cleanup_(cleanup_free) char *logs = calloc(PROBES_MAX, VERIFIER_LOG_BYTES);
@@ -390,6 +406,8 @@ int loader_new(const struct privileges *privileges, struct loader **out)
 	libbpf_set_print(NULL); /* reasons are reported by feature */
 	loader->cpus = (unsigned int)cpus;
 	loader->shards = shards_for(loader->cpus);
+	loader->pools = pools_for(loader->cpus);
+	loader->backend = backend;
 	loader->privileges = privileges;
 	loader->logs = logs;
 	features_load(loader);
@@ -403,8 +421,7 @@ void loader_free(struct loader *loader)
 {
 	if (!loader)
 		return;
-	for (int i = 0; i < WALKS; i++)
-		bpf_link__destroy(loader->walks[i]);
+	walks_detach_all(&loader->walks);
 	for (size_t i = 0; i < loader->probes_len; i++)
 		bpf_link__destroy(loader->links[i]);
 	for (int id = 0; id < FEATURES; id++)
@@ -462,21 +479,19 @@ unsigned int loader_shards(const struct loader *loader)
 	return loader->shards;
 }
 
+unsigned int loader_pools(const struct loader *loader)
+{
+	return loader->pools;
+}
+
+enum backend loader_backend(const struct loader *loader)
+{
+	return loader->backend;
+}
+
 int loader_walk(struct loader *loader, enum walk walk)
 {
-	_cleanup_(cleanup_close) int fd = -1;
-	char unused[256];
-	ssize_t n;
-
-	if (!loader->walks[walk])
-		return -EOPNOTSUPP;
-	fd = bpf_iter_create(bpf_link__fd(loader->walks[walk]));
-	if (fd < 0)
-		return -errno;
-	do {
-		n = read(fd, unused, sizeof(unused));
-	} while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
-	return n < 0 ? -errno : 0;
+	return walks_run(&loader->walks, walk);
 }
 
 size_t loader_programs(const struct loader *loader, struct program_row *rows, size_t cap)

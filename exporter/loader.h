@@ -12,7 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "backend.h"
 #include "privileges.h"
+#include "read/walk.h"
 #include "refusal.h"
 #include "snapshot.h"
 
@@ -26,17 +28,15 @@ struct feature {
 	char remedy[REFUSAL_REMEDY_BYTES]; /* what to do about it; empty if on */
 };
 
-/* Iterators: programs that user space runs. */
-enum walk { WALK_LISTENERS, WALK_CONNECTIONS, WALK_TASKS, WALK_SOCKETS, WALKS };
-
 struct loader;
 
 /*
- * Loads and attaches what can be; @privileges, which must outlive the call, only explain what
- * cannot. Returns 0 with *@loader set even if no feature is on (ask loader_feature()); -errno only
- * where memory or the system's description (CPUs) fails.
+ * Loads and attaches what can be; of requests the backend asked for, where BACKEND_AUTO is the
+ * socket backend if this kernel has its hooks, else the syscall backend. @privileges, which must
+ * outlive the call, only explain what cannot. Returns 0 with *@loader set even if no feature is on
+ * (ask loader_feature()); -errno only where memory or the system's description (CPUs) fails.
  */
-int loader_new(const struct privileges *privileges, struct loader **loader);
+int loader_new(const struct privileges *privileges, enum backend requests, struct loader **loader);
 void loader_free(struct loader *loader);
 
 const struct feature *loader_feature(const struct loader *loader, enum feature_id feature);
@@ -55,11 +55,15 @@ const char *loader_probe_reason(const struct loader *loader, size_t probe);
 /* Descriptor of a shared map, by its name in bpf/lib/maps.h; -ENOENT if there is none. */
 int loader_map_fd(const struct loader *loader, const char *name);
 
-/* Possible CPUs, and copies of the atomically written cells: what the maps are sized for. */
+/* Possible CPUs, copies of the atomically written cells, pools: what the maps are sized for. */
 unsigned int loader_cpus(const struct loader *loader);
 unsigned int loader_shards(const struct loader *loader);
+unsigned int loader_pools(const struct loader *loader);
 
-/* Runs an iterator to its end. 0; -EOPNOTSUPP if its feature is off; -errno. */
+/* The backend of the feature requests, whether that is on or off; never BACKEND_AUTO. */
+enum backend loader_backend(const struct loader *loader);
+
+/* Goes through all of them. 0; -EOPNOTSUPP if the feature is off; -errno. */
 int loader_walk(struct loader *loader, enum walk walk);
 
 /*

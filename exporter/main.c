@@ -82,6 +82,14 @@ static int page_landing(void *arg, struct buffer *out)
 
 /* --- start ---------------------------------------------------------------------------------- */
 
+static const char *say_requests(const struct app *app)
+{
+	if (!loader_feature(app->loader, FEATURE_REQUESTS)->on)
+		return "off";
+	return loader_backend(app->loader) == BACKEND_SOCKET ? "on (socket backend)"
+							     : "on (syscall backend)";
+}
+
 /* Says what is attached. 0 if anything can be measured. */
 static int say_features(const struct app *app)
 {
@@ -107,7 +115,7 @@ static int say_features(const struct app *app)
 		return -EOPNOTSUPP;
 	}
 	log_info(&app->log, "attached %zu of %zu probes: requests %s, threads %s", attached,
-		 probes_len, loader_feature(app->loader, FEATURE_REQUESTS)->on ? "on" : "off",
+		 probes_len, say_requests(app),
 		 loader_feature(app->loader, FEATURE_THREADS)->on ? "on" : "off");
 	return 0;
 }
@@ -170,7 +178,7 @@ static int measure_start(struct app *app)
 	int r;
 
 	privileges_read(PROC_ROOT, &app->privileges); /* where unknown, reasons say less */
-	r = loader_new(&app->privileges, &app->loader);
+	r = loader_new(&app->privileges, app->config.requests_backend, &app->loader);
 	if (r) {
 		log_error(&app->log, "cannot load: %s", strerror(-r));
 		return r;
@@ -390,7 +398,7 @@ static int check_run(int argc, char *const *argv)
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : EX_USAGE;
 	privileges_read(PROC_ROOT, &privileges); /* where unknown, reasons say less */
-	r = loader_new(&privileges, &loader);
+	r = loader_new(&privileges, BACKEND_AUTO, &loader);
 	if (r) {
 		fprintf(stderr, "check: cannot load: %s\n", strerror(-r));
 		return EX_OSERR;

@@ -10,6 +10,8 @@
 
 #define TREES_MAX 1024U /* listening processes with their descendants */
 #define ENDPOINTS_MAX 512U /* (tree, port) */
+#define POOL_STATES_BYTES_MAX (16U << 20) /* pools times CPUs: fewer pools on large machines */
+#define POOLS_MIN 128U
 #define POOLS_MAX 1024U /* (tree, thread name pattern) */
 /* One tree with endless ports or thread names must not starve the others: its own `other` follows.
  */

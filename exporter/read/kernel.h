@@ -17,6 +17,7 @@ struct kernel {
 	struct loader *loader; /* borrowed */
 	unsigned int cpus;
 	unsigned int shards;
+	unsigned int pools;
 	int pool_slots; /* descriptors of hash tables and free lists */
 	int endpoint_slots;
 	int free_trees;

@@ -111,10 +111,10 @@ def _start_share(scratch, socket):
     return share
 
 
-def _qemu(kernel, archive, socket, results):
+def _qemu(kernel, archive, socket, results, cpu):
     return [
         "qemu-system-x86_64",
-        *("-machine", "q35,memory-backend=memory", "-accel", "tcg,thread=multi", "-cpu", "max,cx16=off"),
+        *("-machine", "q35,memory-backend=memory", "-accel", "tcg,thread=multi", "-cpu", cpu),
         *("-smp", str(CPUS), "-m", MEMORY),
         *("-object", f"memory-backend-memfd,id=memory,size={MEMORY},share=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
@@ -175,14 +175,14 @@ def _run_qemu(words, seconds, say):
     return bool(seen)
 
 
-def _boot(kernel, command, results, seconds, say):
+def _boot(kernel, command, results, seconds, say, cpu):
     scratch = Path(tempfile.mkdtemp(prefix="kernels."))
     share = None
     try:
         archive = _make_initramfs(kernel, command, scratch)
         socket = scratch / "share.sock"
         share = _start_share(scratch, socket)
-        words = _qemu(kernel, archive, socket, scratch / "results.tar")
+        words = _qemu(kernel, archive, socket, scratch / "results.tar", cpu)
         if not _run_qemu(words, seconds, say):
             raise BootError("the kernel did not reach its command")
         return _unpack_results(scratch / "results.tar", results)
@@ -192,18 +192,18 @@ def _boot(kernel, command, results, seconds, say):
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def run(kernel, command, results, seconds, say):
+def run(kernel, command, results, seconds, say, cpu):
     """
     Boots @kernel (a directory that fetch.sh filled) and runs @command, words without blanks, in the
     checkout there. @results, a new directory, receives what the command left in /run/results; @say
-    is called with each line of the console. Returns the command's exit status; MachineError if it
+    is called with each line of the console; @cpu is QEMU's name of a CPU model. Returns the command's exit status; MachineError if it
     took longer than @seconds or did not end. What happens before the command has nothing to do with
     this project (the emulator crashes in one boot of some dozens), so that is tried again.
     """
     results.mkdir(parents=True)
     for _ in range(BOOTS - 1):
         try:
-            return _boot(kernel, command, results, seconds, say)
+            return _boot(kernel, command, results, seconds, say, cpu)
         except BootError as error:
             say(f"{error}: once more")
-    return _boot(kernel, command, results, seconds, say)
+    return _boot(kernel, command, results, seconds, say, cpu)

@@ -11,6 +11,7 @@ run.py [ROW...]; UPDATE=1 writes verifier.txt anew.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -36,11 +37,18 @@ REQUESTS = [
 THREADS = ["tests/live/test_threads.py", "tests/live/test_locks.py"]
 
 
+# QEMU 7.2 gets cmpxchg16b wrong now and then (flags from nowhere, a double fault in the allocator).
+# Kernels can do without it, but 7.x then has no storage for BPF: kmalloc_nolock() always fails.
+CPU = "max,cx16=off"
+CPU_CX16 = "max"
+
+
 class Row(NamedTuple):
     suite: str
     tests: list
     seconds: int  # until it counts as hanging
     environment: dict = {}
+    cpu: str = CPU
 
 
 ROWS = {
@@ -49,7 +57,7 @@ ROWS = {
         "bookworm", [*LOAD, *THREADS], 600, {"WORKLOAD_TEST_FEATURES": "discovery,threads"}
     ),
     "6.12": Row("trixie", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 600),
-    "7.2": Row("unstable", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 600),
+    "7.2": Row("unstable", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 600, cpu=CPU_CX16),
 }
 
 
@@ -96,7 +104,7 @@ def run_row(name, row, results):
             if SHOWN.search(line):
                 print(f"{name}  {line}", flush=True)
 
-        return machine.run(directory, command(row), results, row.seconds, say)
+        return machine.run(directory, command(row), results, row.seconds, say, row.cpu)
 
 
 def check_row(name, row):
@@ -140,5 +148,6 @@ def main(names):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # machines end with it
     os.chdir(machine.ROOT)
     sys.exit(main(sys.argv[1:]))
