@@ -49,6 +49,9 @@ UNIT    := $(wildcard tests/unit/*.c)
 UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o)
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))
 
+# What requests are about is tested with both backends.
+LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle network)
+
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*.[ch] exporter/*/*.[ch] tests/*/*.[ch])
 
 .PHONY: help deps deps-test deps-lint all run demo test test-unit test-bpf test-live lint format \
@@ -146,6 +149,8 @@ test-bpf: bpf-all all ## machine tests: every program through the kernel's verif
 
 test-live: all $(WORKLOADS) ## live tests against real servers on this kernel
 	$(Q)$(PYTHON) -m pytest -q -p no:cacheprovider tests/live
+	$(Q)WORKLOAD_EXPORTER_FLAGS=--requests.backend=syscall \
+		$(PYTHON) -m pytest -q -p no:cacheprovider $(LIVE_REQUESTS)
 
 # --- upkeep ---------------------------------------------------------------------------------------
 

@@ -220,7 +220,7 @@ static inline void descriptor_accepted(struct task_struct *task, __u32 fd)
 {
 	struct sock *sk = file_sock(descriptor_file(task, fd));
 	struct tracked *tracked = sk ? connection_of(sk) : NULL;
-	struct endpoint_shard *shard = tracked ? tracked_shard(tracked) : NULL;
+	struct endpoint_shard *shard = tracked ? tracked_current(tracked) : NULL;
 	__u64 now = bpf_ktime_get_ns();
 
 	if (shard && tracked->established_ns && now > tracked->established_ns)

@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "ledger_rows.h"
 
-#define OTHER "other"
 #define SLOT_BITS 8 /* of a handle; the rest numbers the workloads that were made */
 
 _Static_assert(LEDGER_WORKLOADS_MAX <= 1 << SLOT_BITS, "a handle cannot hold every slot");
@@ -23,11 +22,9 @@ struct workload {
 	struct identity identity; /* of the next ledger_end; the name never changes */
 	struct identity shown;
 	uint64_t processes;
-	uint64_t gone_since_ns; /* 0: not gone */
+	struct ledger_idle idle;
 	struct ledger_owner owner; /* its id is the handle */
-	bool live; /* something was added in this scrape */
 	bool vacant; /* who gave the identity may be gone */
-	bool used; /* something was ever added */
 	UT_hash_handle hh; /* by identity.name */
 };
 
@@ -41,7 +38,7 @@ struct ledger {
 	size_t shown_len;
 	uint64_t made; /* workloads ever, for handles */
 	uint64_t workloads_full;
-	uint64_t rows_full;
+	bool other_used; /* workload `other` had processes */
 };
 
 /* --- workloads ----------------------------------------------------------------------------- */
@@ -91,14 +88,16 @@ static void workload_free(struct ledger *ledger, struct workload *workload)
 static void workload_close(struct workload *workload, uint64_t now_ns, uint64_t grace_ns)
 {
 	workload->vacant = workload->processes == 0;
-	workload->used |= workload->live;
-	if (workload->live)
-		workload->gone_since_ns = 0;
-	else if (workload->gone_since_ns == 0)
-		workload->gone_since_ns = now_ns ? now_ns : 1;
-	else if (now_ns > workload->gone_since_ns)
-		workload->owner.removed = workload->owner.id != LEDGER_OTHER &&
-					  now_ns - workload->gone_since_ns > grace_ns;
+	workload->owner.removed = ledger_idle_over(&workload->idle, now_ns, grace_ns) &&
+				  workload->owner.id != LEDGER_OTHER;
+	ledger_owner_end(&workload->owner, now_ns, grace_ns);
+}
+
+/* Once there was something in it. */
+static bool ledger_shows_other(const struct ledger *ledger)
+{
+	return ledger->other_used || ledger_rows_other_used(&ledger->endpoints) ||
+	       ledger_rows_other_used(&ledger->pools);
 }
 
 static void ledger_show_workloads(struct ledger *ledger)
@@ -107,7 +106,7 @@ static void ledger_show_workloads(struct ledger *ledger)
 
 	ledger->shown_len = 0;
 	HASH_ITER (hh, ledger->by_name, workload, next) {
-		if (!workload->used && workload->owner.id == LEDGER_OTHER)
+		if (workload->owner.id == LEDGER_OTHER && !ledger_shows_other(ledger))
 			continue;
 		workload->shown = workload->identity;
 		ledger->shown[ledger->shown_len++] = (struct workload_row){
@@ -130,7 +129,7 @@ static int workload_compare(const struct workload *a, const struct workload *b)
 
 static int ledger_init(struct ledger *ledger, uint64_t grace_ns)
 {
-	const struct identity identity = { .name = OTHER };
+	const struct identity identity = { .name = LEDGER_OTHER_TEXT };
 	struct workload *other = workload_new(ledger, &identity);
 	int r;
 
@@ -177,7 +176,7 @@ ledger_handle ledger_workload(struct ledger *ledger, const struct identity *iden
 	}
 	if (!workload)
 		return LEDGER_OTHER;
-	workload->gone_since_ns = 0;
+	workload->idle.since_ns = 0;
 	return workload->owner.id;
 }
 
@@ -187,7 +186,8 @@ void ledger_begin(struct ledger *ledger)
 
 	HASH_ITER (hh, ledger->by_name, workload, next) {
 		workload->processes = 0;
-		workload->live = false;
+		workload->idle.live = false;
+		ledger_owner_begin(&workload->owner);
 	}
 	ledger_rows_begin(&ledger->endpoints);
 	ledger_rows_begin(&ledger->pools);
@@ -198,39 +198,27 @@ void ledger_add_processes(struct ledger *ledger, ledger_handle handle, uint64_t 
 	struct workload *workload = ledger_find(ledger, handle);
 
 	workload->processes += processes;
-	workload->live |= processes > 0;
+	workload->idle.live |= processes > 0;
+	ledger->other_used |= processes > 0 && workload->owner.id == LEDGER_OTHER;
 }
 
-/* Never NULL: what does not fit is row (other, other). */
-static struct ledger_row *ledger_row(struct ledger *ledger, struct ledger_rows *table,
-				     struct workload *workload, uint16_t port, const char *label)
-{
-	struct ledger_row *row;
-
-	workload->used = true;
-	if (workload->owner.id == LEDGER_OTHER)
-		return table->other;
-	row = ledger_rows_get(table, &workload->owner, port, label);
-	if (row)
-		return row;
-	ledger->rows_full++;
-	ledger->slots[LEDGER_OTHER]->used = true;
-	return table->other;
-}
-
-static void ledger_add(struct ledger *ledger, struct ledger_rows *table, struct workload *workload,
+static void ledger_add(struct ledger *ledger, struct ledger_rows *table, ledger_handle handle,
 		       uint16_t port, const char *label, const void *part)
 {
-	ledger_rows_add(table, ledger_row(ledger, table, workload, port, label), part);
-	workload->live = true;
+	struct workload *workload = ledger_find(ledger, handle);
+
+	ledger_rows_add(table, &workload->owner, port, label, part);
+	workload->idle.live = true;
 }
 
-static void ledger_fold(struct ledger *ledger, struct ledger_rows *table, struct workload *workload,
+static void ledger_fold(struct ledger *ledger, struct ledger_rows *table, ledger_handle handle,
 			uint16_t port, const char *label, const void *part)
 {
-	ledger_rows_fold(table, ledger_row(ledger, table, workload, port, label), part);
+	struct workload *workload = ledger_find(ledger, handle);
+
+	ledger_rows_fold(table, &workload->owner, port, label, part);
 	workload->vacant = true;
-	workload->gone_since_ns = 0;
+	workload->idle.since_ns = 0;
 }
 
 struct port_label {
@@ -239,7 +227,7 @@ struct port_label {
 
 static struct port_label port_label(uint16_t port)
 {
-	struct port_label label = { OTHER };
+	struct port_label label = { LEDGER_OTHER_TEXT };
 
 	if (port)
 		snprintf(label.text, sizeof(label.text), "%u", (unsigned int)port);
@@ -248,33 +236,31 @@ static struct port_label port_label(uint16_t port)
 
 static const char *pool_label(const char *pool)
 {
-	return pool && pool[0] ? pool : OTHER;
+	return pool && pool[0] ? pool : LEDGER_OTHER_TEXT;
 }
 
 void ledger_add_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
 			 const struct endpoint_row *part)
 {
-	ledger_add(ledger, &ledger->endpoints, ledger_find(ledger, handle), port,
-		   port_label(port).text, part);
+	ledger_add(ledger, &ledger->endpoints, handle, port, port_label(port).text, part);
 }
 
 void ledger_add_pool(struct ledger *ledger, ledger_handle handle, const char *pool,
 		     const struct pool_row *part)
 {
-	ledger_add(ledger, &ledger->pools, ledger_find(ledger, handle), 0, pool_label(pool), part);
+	ledger_add(ledger, &ledger->pools, handle, 0, pool_label(pool), part);
 }
 
 void ledger_fold_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
 			  const struct endpoint_row *part)
 {
-	ledger_fold(ledger, &ledger->endpoints, ledger_find(ledger, handle), port,
-		    port_label(port).text, part);
+	ledger_fold(ledger, &ledger->endpoints, handle, port, port_label(port).text, part);
 }
 
 void ledger_fold_pool(struct ledger *ledger, ledger_handle handle, const char *pool,
 		      const struct pool_row *part)
 {
-	ledger_fold(ledger, &ledger->pools, ledger_find(ledger, handle), 0, pool_label(pool), part);
+	ledger_fold(ledger, &ledger->pools, handle, 0, pool_label(pool), part);
 }
 
 static void ledger_remove_gone(struct ledger *ledger, uint64_t now_ns)
@@ -283,8 +269,8 @@ static void ledger_remove_gone(struct ledger *ledger, uint64_t now_ns)
 
 	HASH_ITER (hh, ledger->by_name, workload, next)
 		workload_close(workload, now_ns, ledger->grace_ns);
-	ledger_rows_remove(&ledger->endpoints);
-	ledger_rows_remove(&ledger->pools);
+	ledger_rows_remove(&ledger->endpoints, now_ns, ledger->grace_ns);
+	ledger_rows_remove(&ledger->pools, now_ns, ledger->grace_ns);
 	HASH_ITER (hh, ledger->by_name, workload, next) {
 		if (workload->owner.removed)
 			workload_free(ledger, workload);
@@ -330,5 +316,5 @@ uint64_t ledger_workloads_full(const struct ledger *ledger)
 
 uint64_t ledger_rows_full(const struct ledger *ledger)
 {
-	return ledger->rows_full;
+	return ledger->endpoints.full + ledger->pools.full;
 }

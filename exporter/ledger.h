@@ -29,8 +29,10 @@
  * What is shown as a counter never decreases while its row exists: if a sum falls back (the shards
  * of a pool are read at different instants) the earlier value is shown until the sum is past it.
  *
- * A workload without processes and parts stays, with its rows, its gauges 0, for grace_ns from the
- * first ledger_end that finds it so; then ledger_end removes it. So it is shown once at least.
+ * A row without live parts stays, its gauges 0, for grace_ns from the first ledger_end that finds
+ * it so; then ledger_end removes it, its history with it, although its workload may live: its place
+ * is free, and if it comes back it starts from 0. Row (other, other) always stays. A workload
+ * without processes and parts goes in the same way. So everything is shown once at least.
  *
  * Not thread-safe: the caller serialises. Times are CLOCK_MONOTONIC.
  */
@@ -44,12 +46,17 @@
 #include "snapshot.h"
 
 /*
- * Bounds, `other` included. A row costs three times its size (base, sum, shown: 8.5 KB), so a full
- * ledger has 26 MB and one with ten services below 1 MB.
+ * Bounds, `other` included. A row costs twice its size (its sum and what is shown: 7.4 KB for an
+ * endpoint, 5.6 KB for a pool) and half of that again once something was folded to it. So ten
+ * services of two ports and five pools have 0.4 MB, and a ledger full of rows with history 29 MB.
  */
 #define LEDGER_WORKLOADS_MAX 256
 #define LEDGER_ENDPOINTS_MAX 1024
 #define LEDGER_POOLS_MAX 2048
+/* One workload with endless ports or pool names must not starve the others. Without `other`. */
+#define LEDGER_WORKLOAD_PORTS_MAX 64
+#define LEDGER_WORKLOAD_POOLS_MAX 64
+#define LEDGER_DETOURS_MAX 1024 /* ports, and pools, that are known one by one to be in `other` */
 #define LEDGER_LABEL_LEN 32 /* longer pool names are cut */
 
 #define LEDGER_GRACE_NS (300 * 1000000000ULL)
@@ -86,10 +93,19 @@ void ledger_begin(struct ledger *ledger);
 void ledger_add_processes(struct ledger *ledger, ledger_handle handle, uint64_t processes);
 
 /*
- * Adds to row (workload, @port) or (workload, @pool). Port 0 and the pools "other", "" and NULL are
- * `other`. If there is no room for a new row the part goes to row (other, other), as do all later
- * new rows of the same workload, because a row that moved there and back would count twice; each
- * part that is sent there is counted in ledger_rows_full().
+ * Adds or folds to row (workload, @port) or (workload, @pool). Port 0 and the pools "other", "" and
+ * NULL are `other`. A port or pool for which there is no room goes to row (workload, other) or, if
+ * there is no room even for that, to (other, other); ledger_rows_full() counts each part once.
+ *
+ * What was once added to `other` stays there for its life, although rows may become free meanwhile:
+ * its values are those since its tree was founded, so in a row of its own they would appear a
+ * second time. "It" is the port or pool of the workload, as parts have no other identity: all parts
+ * of it, whichever tree they are of, share its fate until none was added for longer than grace_ns.
+ * After that it gets a row if there is room. Ports and pools that are new get a free row at once.
+ *
+ * Which ones are in `other` is remembered for LEDGER_DETOURS_MAX of each kind. A workload that has
+ * more is crowded: all its new ports (or pools) go to `other`, until nothing that went there
+ * unremembered was added for longer than grace_ns.
  */
 void ledger_add_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
 			 const struct endpoint_row *part);
@@ -114,7 +130,10 @@ const struct workload_row *ledger_workloads(const struct ledger *ledger, size_t 
 const struct endpoint_row *ledger_endpoints(const struct ledger *ledger, size_t *len);
 const struct pool_row *ledger_pools(const struct ledger *ledger, size_t *len);
 
-/* How often something did not fit, since ledger_new. */
+/*
+ * Since ledger_new: how often a workload did not fit; how many parts were put into `other` for want
+ * of a row, each of them once, or lost for want of memory.
+ */
 uint64_t ledger_workloads_full(const struct ledger *ledger);
 uint64_t ledger_rows_full(const struct ledger *ledger);
 

@@ -5,89 +5,240 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1 /* an element that could not be added has hh.tbl == NULL */
-#include <uthash.h>
-
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "ledger.h"
+#include "ledger_row.h"
 
-#define NOT_SHOWN SIZE_MAX
+#define SHOWN_STEP 8 /* rows by which the array that is shown grows and shrinks */
 
-/*
- * Endpoint and pool rows are handled alike: two texts, then words, of which one run is counters and
- * one is gauges. Words are added and compared one by one, so a counter that is added to a row in
- * snapshot.h is carried along once the sizes below say so.
- */
-#define WORD_OF(type, member) (offsetof(type, member) / sizeof(ledger_word))
-
-struct ledger_row_kind {
-	size_t words; /* of the whole row */
-	size_t counters; /* first ledger_word */
-	size_t counters_len;
-	size_t gauges;
-	size_t gauges_len;
-	size_t maximum; /* gauge whose maximum counts; 0: none */
-	unsigned int rows_max;
-	unsigned int bit; /* in ledger_owner.crowded */
-};
-
-#define ENDPOINT_COUNTERS (4 * sizeof(struct hist) / sizeof(ledger_word) + STAGES + IO_MODELS + 4)
-#define ENDPOINT_GAUGES 6
-#define POOL_COUNTERS (STATES + 2 + 3 * sizeof(struct hist) / sizeof(ledger_word))
-
-const struct ledger_row_kind ledger_endpoint_rows = {
-	.words = sizeof(struct endpoint_row) / sizeof(ledger_word),
-	.counters = WORD_OF(struct endpoint_row, queue),
-	.counters_len = ENDPOINT_COUNTERS,
-	.gauges = WORD_OF(struct endpoint_row, queued),
-	.gauges_len = ENDPOINT_GAUGES,
-	.maximum = WORD_OF(struct endpoint_row, oldest_queued_ns),
-	.rows_max = LEDGER_ENDPOINTS_MAX,
-	.bit = 1,
-};
-
-const struct ledger_row_kind ledger_pool_rows = {
-	.words = sizeof(struct pool_row) / sizeof(ledger_word),
-	.counters = WORD_OF(struct pool_row, thread_ns),
-	.counters_len = POOL_COUNTERS,
-	.gauges = WORD_OF(struct pool_row, threads),
-	.gauges_len = STATES,
-	.rows_max = LEDGER_POOLS_MAX,
-	.bit = 2,
-};
-
-_Static_assert(WORD_OF(struct endpoint_row, queue) == 2 && offsetof(struct endpoint_row, port) == 8,
-	       "two texts begin struct endpoint_row");
-_Static_assert(WORD_OF(struct endpoint_row, queued) == 2 + ENDPOINT_COUNTERS,
-	       "a member was added between or behind the counters of struct endpoint_row");
-_Static_assert(sizeof(struct endpoint_row) == 8 * (2 + ENDPOINT_COUNTERS + ENDPOINT_GAUGES),
-	       "a member was added to the gauges of struct endpoint_row");
-_Static_assert(WORD_OF(struct pool_row, threads) == 2 && offsetof(struct pool_row, pool) == 8,
-	       "two texts begin struct pool_row");
-_Static_assert(WORD_OF(struct pool_row, thread_ns) == 2 + STATES,
-	       "a member was added to the gauges of struct pool_row");
-_Static_assert(sizeof(struct pool_row) == 8 * (2 + STATES + POOL_COUNTERS),
-	       "a member was added to the counters of struct pool_row");
-
-struct row_key { /* compared as bytes: no hole, zeros behind the label */
-	uint32_t owner; /* its id */
-	uint32_t port; /* 0 for pools */
-	char label[LEDGER_LABEL_LEN];
-};
-
-struct ledger_row {
-	struct row_key key;
-	const struct ledger_owner *owner;
-	size_t shown_at; /* index among the rows shown, or NOT_SHOWN */
-	bool used;
+struct ledger_detoured {
+	struct ledger_row_key key;
+	struct ledger_owner *owner; /* of the key */
+	struct ledger_detour detour;
 	UT_hash_handle hh;
-	ledger_word values[]; /* twice kind->words: the base, then this scrape's sum */
 };
 
-static ledger_word *row_sum(const struct ledger_rows *table, struct ledger_row *row)
+/* --- rows ---------------------------------------------------------------------------------- */
+
+static bool key_is_other(const struct ledger_row_key *key)
 {
-	return row->values + table->kind->words;
+	return !key->port && !strcmp(key->label, LEDGER_OTHER_TEXT);
+}
+
+static bool rows_fit(const struct ledger_rows *table, const struct ledger_owner *owner,
+		     const struct ledger_row_key *key)
+{
+	return HASH_COUNT(table->rows) < table->kind->rows_max &&
+	       (key_is_other(key) ||
+		owner->shares[table->kind->index].rows < table->kind->share_max);
+}
+
+/* NULL if it does not fit or there is no memory. */
+static struct ledger_row *rows_insert(struct ledger_rows *table, struct ledger_owner *owner,
+				      const struct ledger_row_key *key)
+{
+	_cleanup_(ledger_row_freep) struct ledger_row *row = NULL;
+
+	if (!rows_fit(table, owner, key))
+		return NULL;
+	row = ledger_row_new(table->kind, owner, key);
+	if (!row)
+		return NULL;
+	HASH_ADD(hh, table->rows, key, sizeof(row->key), row);
+	if (!row->hh.tbl)
+		return NULL;
+	owner->shares[table->kind->index].rows += !key_is_other(key);
+	return TAKE_PTR(row);
+}
+
+static void rows_delete(struct ledger_rows *table, struct ledger_row *row)
+{
+	row->owner->shares[table->kind->index].rows -= !key_is_other(&row->key);
+	HASH_DEL(table->rows, row);
+	ledger_row_free(row);
+}
+
+/* In workload `other` all are one. */
+static struct ledger_row_key rows_key(const struct ledger_rows *table,
+				      const struct ledger_owner *owner, uint16_t port,
+				      const char *label)
+{
+	struct ledger_row_key key = { .owner = owner->id };
+
+	if (owner == table->other->owner)
+		return table->other->key;
+	key.port = port;
+	text_copy(key.label, sizeof(key.label), label);
+	return key;
+}
+
+/* --- detours ------------------------------------------------------------------------------- */
+
+/* More parts in one scrape than were counted and still live: one of them is new. */
+static void detour_add(struct ledger_rows *table, struct ledger_detour *detour)
+{
+	detour->idle.live = true;
+	if (++detour->parts <= detour->counted)
+		return;
+	detour->counted = detour->parts;
+	table->full++;
+}
+
+static void detour_fold(struct ledger_rows *table, struct ledger_detour *detour)
+{
+	detour->idle.since_ns = 0;
+	if (detour->counted)
+		detour->counted--;
+	else
+		table->full++;
+}
+
+static void detour_begin(struct ledger_detour *detour)
+{
+	detour->idle.live = false;
+	detour->parts = 0;
+}
+
+/* NULL if too many are remembered or there is no memory. */
+static struct ledger_detour *detour_remember(struct ledger_rows *table, struct ledger_owner *owner,
+					     const struct ledger_row_key *key)
+{
+	_cleanup_(cleanup_free) struct ledger_detoured *detoured = NULL;
+
+	if (HASH_COUNT(table->detoured) >= LEDGER_DETOURS_MAX)
+		return NULL;
+	detoured = calloc(1, sizeof(*detoured));
+	if (!detoured)
+		return NULL;
+	detoured->key = *key;
+	detoured->owner = owner;
+	HASH_ADD(hh, table->detoured, key, sizeof(detoured->key), detoured);
+	return detoured->hh.tbl ? &TAKE_PTR(detoured)->detour : NULL;
+}
+
+static void detour_forget(struct ledger_rows *table, struct ledger_detoured *detoured)
+{
+	detoured->detour.row->detours--;
+	HASH_DEL(table->detoured, detoured);
+	free(detoured);
+}
+
+/* The detour that @key is on, by itself or with all that is new in a crowded workload, or NULL. */
+static struct ledger_detour *detour_find(struct ledger_rows *table, struct ledger_owner *owner,
+					 const struct ledger_row_key *key)
+{
+	struct ledger_detour *crowd = &owner->shares[table->kind->index].crowd;
+	struct ledger_detoured *detoured;
+
+	HASH_FIND(hh, table->detoured, key, sizeof(*key), detoured);
+	if (detoured)
+		return &detoured->detour;
+	return crowd->row ? crowd : NULL;
+}
+
+/* Where what does not fit goes: row `other` of its workload or, if that has no room, of all. */
+static struct ledger_row *rows_overflow(struct ledger_rows *table, struct ledger_owner *owner)
+{
+	const struct ledger_row_key key = rows_key(table, owner, 0, LEDGER_OTHER_TEXT);
+	struct ledger_row *row;
+	struct ledger_detour *detour;
+
+	HASH_FIND(hh, table->rows, &key, sizeof(key), row);
+	if (row)
+		return row;
+	detour = detour_find(table, owner, &key);
+	row = detour ? detour->row : rows_insert(table, owner, &key);
+	return row ? row : table->other;
+}
+
+static struct ledger_detour *rows_divert(struct ledger_rows *table, struct ledger_owner *owner,
+					 const struct ledger_row_key *key)
+{
+	struct ledger_row *row = rows_overflow(table, owner);
+	struct ledger_detour *detour = detour_remember(table, owner, key);
+
+	if (!detour)
+		detour = &owner->shares[table->kind->index].crowd;
+	detour->row = row;
+	row->detours++;
+	return detour;
+}
+
+/* --- interface ----------------------------------------------------------------------------- */
+
+bool ledger_idle_over(struct ledger_idle *idle, uint64_t now_ns, uint64_t grace_ns)
+{
+	if (idle->live)
+		idle->since_ns = 0;
+	else if (idle->since_ns == 0)
+		idle->since_ns = now_ns ? now_ns : 1;
+	else
+		return now_ns > idle->since_ns && now_ns - idle->since_ns > grace_ns;
+	return false;
+}
+
+/* The row of @key, made if there is room, or the one it is diverted to; NULL if neither. */
+static struct ledger_row *rows_find(struct ledger_rows *table, struct ledger_owner *owner,
+				    const struct ledger_row_key *key, struct ledger_detour **detour)
+{
+	struct ledger_row *row;
+
+	*detour = NULL;
+	HASH_FIND(hh, table->rows, key, sizeof(*key), row);
+	if (row)
+		return row;
+	*detour = detour_find(table, owner, key);
+	return *detour ? (*detour)->row : rows_insert(table, owner, key);
+}
+
+void ledger_rows_add(struct ledger_rows *table, struct ledger_owner *owner, uint16_t port,
+		     const char *label, const void *part)
+{
+	const struct ledger_row_key key = rows_key(table, owner, port, label);
+	struct ledger_detour *detour;
+	struct ledger_row *row = rows_find(table, owner, &key, &detour);
+
+	if (!row) {
+		detour = rows_divert(table, owner, &key);
+		row = detour->row;
+	}
+	if (detour)
+		detour_add(table, detour);
+	ledger_row_add(table->kind, row, part);
+}
+
+void ledger_rows_fold(struct ledger_rows *table, struct ledger_owner *owner, uint16_t port,
+		      const char *label, const void *part)
+{
+	const struct ledger_row_key key = rows_key(table, owner, port, label);
+	struct ledger_detour *detour;
+	struct ledger_row *row = rows_find(table, owner, &key, &detour);
+
+	if (detour)
+		detour_fold(table, detour);
+	if (!row) {
+		row = rows_overflow(table, owner);
+		table->full++;
+	}
+	if (ledger_row_fold(table->kind, row, part) < 0)
+		table->full++;
+}
+
+void ledger_rows_begin(struct ledger_rows *table)
+{
+	struct ledger_detoured *detoured, *next_detoured;
+	struct ledger_row *row, *next;
+
+	HASH_ITER (hh, table->rows, row, next)
+		ledger_row_begin(table->kind, row);
+	HASH_ITER (hh, table->detoured, detoured, next_detoured)
+		detour_begin(&detoured->detour);
+}
+
+void ledger_owner_begin(struct ledger_owner *owner)
+{
+	for (size_t i = 0; i < LEDGER_ROW_KINDS; i++)
+		detour_begin(&owner->shares[i].crowd);
 }
 
 static ledger_word *rows_shown(const struct ledger_rows *table, size_t index)
@@ -95,138 +246,23 @@ static ledger_word *rows_shown(const struct ledger_rows *table, size_t index)
 	return table->shown + index * table->kind->words;
 }
 
-static void row_add_counters(const struct ledger_row_kind *kind, ledger_word *into,
-			     const ledger_word *part)
-{
-	for (size_t i = kind->counters; i < kind->counters + kind->counters_len; i++)
-		into[i] += part[i];
-}
-
-static void row_add_gauges(const struct ledger_row_kind *kind, ledger_word *into,
-			   const ledger_word *part)
-{
-	for (size_t i = kind->gauges; i < kind->gauges + kind->gauges_len; i++) {
-		if (i != kind->maximum)
-			into[i] += part[i];
-		else if (into[i] < part[i])
-			into[i] = part[i];
-	}
-}
-
-static void row_clamp(const struct ledger_row_kind *kind, ledger_word *sum,
-		      const ledger_word *shown)
-{
-	for (size_t i = kind->counters; i < kind->counters + kind->counters_len; i++) {
-		if (sum[i] < shown[i])
-			sum[i] = shown[i];
-	}
-}
-
-/* The base carries the texts: they come along whenever it is copied. */
-static struct ledger_row *row_new(const struct ledger_rows *table, const struct ledger_owner *owner,
-				  const struct row_key *key)
-{
-	struct ledger_row *row =
-		calloc(1, sizeof(*row) + 2 * table->kind->words * sizeof(ledger_word));
-	const char *texts[2];
-
-	if (!row)
-		return NULL;
-	row->key = *key;
-	row->owner = owner;
-	row->shown_at = NOT_SHOWN;
-	texts[0] = owner->name;
-	texts[1] = row->key.label;
-	memcpy(row->values, texts, sizeof(texts));
-	memcpy(row_sum(table, row), texts, sizeof(texts));
-	return row;
-}
-
-/* NULL if the table is full (a place is kept for row `other`) or there is no memory. */
-static struct ledger_row *rows_insert(struct ledger_rows *table, const struct ledger_owner *owner,
-				      const struct row_key *key)
-{
-	_cleanup_(cleanup_free) struct ledger_row *row = NULL;
-
-	if (HASH_COUNT(table->rows) >= table->kind->rows_max)
-		return NULL;
-	row = row_new(table, owner, key);
-	if (!row)
-		return NULL;
-	HASH_ADD(hh, table->rows, key, sizeof(row->key), row);
-	return row->hh.tbl ? TAKE_PTR(row) : NULL;
-}
-
-struct ledger_row *ledger_rows_get(struct ledger_rows *table, struct ledger_owner *owner,
-				   uint16_t port, const char *label)
-{
-	struct row_key key = { .owner = owner->id, .port = port };
-	struct ledger_row *row;
-
-	text_copy(key.label, sizeof(key.label), label);
-	HASH_FIND(hh, table->rows, &key, sizeof(key), row);
-	if (row || owner->crowded & table->kind->bit)
-		return row;
-	row = rows_insert(table, owner, &key);
-	if (!row)
-		owner->crowded |= table->kind->bit;
-	return row;
-}
-
-void ledger_rows_add(struct ledger_rows *table, struct ledger_row *row, const void *part)
-{
-	row_add_counters(table->kind, row_sum(table, row), part);
-	row_add_gauges(table->kind, row_sum(table, row), part);
-	row->used = true;
-}
-
-/* Into the sum as well: the scrape that may be under way has copied the base already. */
-void ledger_rows_fold(struct ledger_rows *table, struct ledger_row *row, const void *part)
-{
-	row_add_counters(table->kind, row->values, part);
-	row_add_counters(table->kind, row_sum(table, row), part);
-	row->used = true;
-}
-
-void ledger_rows_begin(struct ledger_rows *table)
-{
-	struct ledger_row *row, *next;
-
-	HASH_ITER (hh, table->rows, row, next)
-		memcpy(row_sum(table, row), row->values, table->kind->words * sizeof(ledger_word));
-}
-
 void ledger_rows_clamp(struct ledger_rows *table)
 {
 	struct ledger_row *row, *next;
 
 	HASH_ITER (hh, table->rows, row, next) {
-		if (row->shown_at != NOT_SHOWN)
-			row_clamp(table->kind, row_sum(table, row),
-				  rows_shown(table, row->shown_at));
+		if (row->shown_at != LEDGER_NOT_SHOWN)
+			ledger_row_lift(table->kind, row, rows_shown(table, row->shown_at));
 	}
 }
 
-static int row_compare(const struct ledger_row *a, const struct ledger_row *b)
+static int shown_resize(struct ledger_rows *table, size_t capacity)
 {
-	int r = strcmp(a->owner->name, b->owner->name);
-
-	if (r == 0 && a->key.port != b->key.port)
-		r = a->key.port < b->key.port ? -1 : 1;
-	return r ? r : strcmp(a->key.label, b->key.label);
-}
-
-/* Makes room for all rows, so that nothing can fail once the scrape is being closed. */
-int ledger_rows_reserve(struct ledger_rows *table)
-{
-	size_t capacity = table->shown_capacity ? table->shown_capacity : 8;
 	ledger_word *shown;
 
-	while (capacity < HASH_COUNT(table->rows))
-		capacity *= 2;
 	if (capacity == table->shown_capacity)
 		return 0;
-	shown = reallocarray(table->shown, capacity, table->kind->words * sizeof(ledger_word));
+	shown = reallocarray(table->shown, capacity, table->kind->words * sizeof(*shown));
 	if (!shown)
 		return -ENOMEM;
 	table->shown = shown;
@@ -234,15 +270,48 @@ int ledger_rows_reserve(struct ledger_rows *table)
 	return 0;
 }
 
-void ledger_rows_remove(struct ledger_rows *table)
+static size_t shown_wanted(const struct ledger_rows *table)
 {
+	return (HASH_COUNT(table->rows) + SHOWN_STEP - 1) / SHOWN_STEP * SHOWN_STEP;
+}
+
+int ledger_rows_reserve(struct ledger_rows *table)
+{
+	size_t wanted = shown_wanted(table);
+
+	return wanted > table->shown_capacity ? shown_resize(table, wanted) : 0;
+}
+
+void ledger_owner_end(struct ledger_owner *owner, uint64_t now_ns, uint64_t grace_ns)
+{
+	for (size_t i = 0; i < LEDGER_ROW_KINDS; i++) {
+		struct ledger_detour *crowd = &owner->shares[i].crowd;
+
+		if (!crowd->row ||
+		    (!ledger_idle_over(&crowd->idle, now_ns, grace_ns) && !owner->removed))
+			continue;
+		crowd->row->detours--;
+		*crowd = (struct ledger_detour){ 0 };
+	}
+}
+
+/* Detours first: the row that one leads to stays until it is over. */
+void ledger_rows_remove(struct ledger_rows *table, uint64_t now_ns, uint64_t grace_ns)
+{
+	struct ledger_detoured *detoured, *next_detoured;
 	struct ledger_row *row, *next;
 
+	HASH_ITER (hh, table->detoured, detoured, next_detoured) {
+		if (ledger_idle_over(&detoured->detour.idle, now_ns, grace_ns) ||
+		    detoured->owner->removed)
+			detour_forget(table, detoured);
+	}
 	HASH_ITER (hh, table->rows, row, next) {
-		if (!row->owner->removed)
-			continue;
-		HASH_DEL(table->rows, row);
-		free(row);
+		bool over = ledger_idle_over(&row->idle, now_ns, grace_ns) && !row->detours &&
+			    row != table->other;
+
+		if (over || row->owner->removed)
+			rows_delete(table, row);
 	}
 }
 
@@ -251,20 +320,26 @@ void ledger_rows_show(struct ledger_rows *table)
 	struct ledger_row *row, *next;
 
 	table->shown_len = 0;
-	HASH_SRT(hh, table->rows, row_compare);
+	HASH_SRT(hh, table->rows, ledger_row_compare);
 	HASH_ITER (hh, table->rows, row, next) {
 		if (!row->used)
 			continue;
 		row->shown_at = table->shown_len++;
-		memcpy(rows_shown(table, row->shown_at), row_sum(table, row),
-		       table->kind->words * sizeof(ledger_word));
+		memcpy(rows_shown(table, row->shown_at), row->sum,
+		       table->kind->words * sizeof(row->sum[0]));
 	}
+	(void)shown_resize(table, shown_wanted(table)); /* too large does no harm */
+}
+
+bool ledger_rows_other_used(const struct ledger_rows *table)
+{
+	return table->other->used;
 }
 
 int ledger_rows_init(struct ledger_rows *table, const struct ledger_row_kind *kind,
 		     struct ledger_owner *other)
 {
-	struct row_key key = { .owner = other->id, .label = "other" };
+	const struct ledger_row_key key = { .owner = other->id, .label = LEDGER_OTHER_TEXT };
 
 	table->kind = kind;
 	table->other = rows_insert(table, other, &key);
@@ -273,11 +348,12 @@ int ledger_rows_init(struct ledger_rows *table, const struct ledger_row_kind *ki
 
 void ledger_rows_free(struct ledger_rows *table)
 {
+	struct ledger_detoured *detoured, *next_detoured;
 	struct ledger_row *row, *next;
 
-	HASH_ITER (hh, table->rows, row, next) {
-		HASH_DEL(table->rows, row);
-		free(row);
-	}
+	HASH_ITER (hh, table->detoured, detoured, next_detoured)
+		detour_forget(table, detoured);
+	HASH_ITER (hh, table->rows, row, next)
+		rows_delete(table, row);
 	free(table->shown);
 }

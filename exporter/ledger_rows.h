@@ -2,6 +2,25 @@
 /*
  * A table of the ledger's rows, endpoints or pools: the base, this scrape's sum and what was shown
  * last of each. ledger.h has the contract; this is its machinery, used by ledger.c only.
+ *
+ * For newcomers. The ledger does three things with a row: it adds a part to it, it copies it, and
+ * it lifts what fell back. None of them depends on what a member means, and struct endpoint_row has
+ * some 450 of them (most are buckets), so no member is named here. snapshot.h keeps its two structs
+ * in one shape: two texts, then one run of counters and one run of gauges, all of them 64 bits
+ * wide. So a row is an array of words, and a struct ledger_row_kind says where its two runs lie:
+ *
+ *	struct endpoint_row   workload port | queue.sum_ns queue.bucket[0] ... | queued in_service
+ *...
+ *	                      ---- texts ---|------------- counters -----------|------- gauges
+ *------- struct pool_row       texts, gauges, counters
+ *
+ * To add a member, put it into its run in snapshot.h and correct the length of the run at the top
+ * of ledger_row.c; the _Static_asserts there fail until both agree. A part is a row as well, and
+ * `shown` is an array of them, which ledger_endpoints() gives out as struct endpoint_row: that is
+ * why ledger_word may alias.
+ *
+ * Of each row there is a sum, one place in `shown` and, only once something was folded to it, a
+ * base (counters only): an ordinary service that never restarted has no base.
  */
 #ifndef WORKLOAD_LEDGER_ROWS_H
 #define WORKLOAD_LEDGER_ROWS_H
@@ -10,28 +29,58 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Words of a row. Rows are added and compared word by word, whatever their members are. */
 typedef uint64_t __attribute__((may_alias)) ledger_word;
 
-/* Where the counters and gauges of struct endpoint_row and struct pool_row lie. */
+struct ledger_row;
 struct ledger_row_kind;
 extern const struct ledger_row_kind ledger_endpoint_rows;
 extern const struct ledger_row_kind ledger_pool_rows;
+#define LEDGER_ROW_KINDS 2
+
+#define LEDGER_OTHER_TEXT "other" /* as workload, port and pool */
+
+/* For how long nothing live was added to a thing: what decides when it is forgotten. */
+struct ledger_idle {
+	bool live; /* something was added in this scrape */
+	uint64_t since_ns; /* first scrape without; 0: not idle, or folded to since */
+};
+
+/* To be asked once at the end of each scrape: whether it was idle for longer than @grace_ns. */
+bool ledger_idle_over(struct ledger_idle *idle, uint64_t now_ns, uint64_t grace_ns);
+
+/*
+ * Parts that had no room in a row of their own and are measured in another one. As parts come
+ * without an identity, what is on a detour is a key, (workload, port or pool), with all its parts.
+ */
+struct ledger_detour {
+	struct ledger_row *row; /* the other one, which stays meanwhile; NULL: no detour */
+	unsigned int parts; /* added in this scrape */
+	unsigned int counted; /* living parts that ledger_rows.full has counted */
+	struct ledger_idle idle;
+};
+
+/* What a workload has of one table. */
+struct ledger_share {
+	unsigned int rows; /* beside its row `other` */
+	struct ledger_detour crowd; /* of all keys that were not remembered one by one */
+};
 
 /* The workload of a row; outlives its rows. */
 struct ledger_owner {
 	const char *name; /* not owned, constant */
 	uint32_t id; /* never used again */
-	unsigned int crowded; /* bits of the tables that had no room for a row of it */
-	bool removed; /* rows_remove() takes its rows */
+	bool removed; /* ledger_rows_remove() takes its rows */
+	struct ledger_share shares[LEDGER_ROW_KINDS];
 };
 
-struct ledger_row;
+struct ledger_detoured; /* a key that is on a detour */
 
 struct ledger_rows {
 	const struct ledger_row_kind *kind;
 	struct ledger_row *rows; /* uthash */
-	struct ledger_row *other; /* one of rows, always there */
+	struct ledger_row *other; /* one of rows, always there: (other, other) */
+	struct ledger_detoured *detoured; /* uthash */
+	uint64_t full; /* parts that were put into `other`, or lost, since init */
 	ledger_word *shown; /* array of rows as snapshot.h has them */
 	size_t shown_len;
 	size_t shown_capacity;
@@ -43,18 +92,23 @@ int ledger_rows_init(struct ledger_rows *table, const struct ledger_row_kind *ki
 void ledger_rows_free(struct ledger_rows *table);
 
 /*
- * Finds or makes row (@owner, @port, @label); labels are cut to LEDGER_LABEL_LEN - 1 bytes. NULL if
- * it does not fit now, or if a row of this owner did not fit before.
+ * Adds @part, counters and gauges, to the sum of row (@owner, @port, @label), or of the row that
+ * stands in for it; labels are cut to LEDGER_LABEL_LEN - 1 bytes. The key stays on a detour until
+ * nothing of it was added for longer than the grace.
  */
-struct ledger_row *ledger_rows_get(struct ledger_rows *table, struct ledger_owner *owner,
-				   uint16_t port, const char *label);
+void ledger_rows_add(struct ledger_rows *table, struct ledger_owner *owner, uint16_t port,
+		     const char *label, const void *part);
 
-/* Adds counters and gauges to the sum, or counters to both base and sum. */
-void ledger_rows_add(struct ledger_rows *table, struct ledger_row *row, const void *part);
-void ledger_rows_fold(struct ledger_rows *table, struct ledger_row *row, const void *part);
+/*
+ * Adds the counters of @part to both base and sum. A key that was never added needs no detour: its
+ * part does not come again. Without memory for the base the part is lost and counted.
+ */
+void ledger_rows_fold(struct ledger_rows *table, struct ledger_owner *owner, uint16_t port,
+		      const char *label, const void *part);
 
-/* Sets every sum to its base. */
+/* Starts a scrape: sets every sum to its base, and nothing is live. */
 void ledger_rows_begin(struct ledger_rows *table);
+void ledger_owner_begin(struct ledger_owner *owner);
 
 /* Makes room to show all rows, so that the steps after it cannot fail. 0 or -ENOMEM. */
 int ledger_rows_reserve(struct ledger_rows *table);
@@ -62,10 +116,16 @@ int ledger_rows_reserve(struct ledger_rows *table);
 /* Lifts every counter of a sum to what was shown last. */
 void ledger_rows_clamp(struct ledger_rows *table);
 
-/* Frees the rows of removed owners. */
-void ledger_rows_remove(struct ledger_rows *table);
+/* Ends the crowds of @owner that are over. Before ledger_rows_remove(): it frees rows for it. */
+void ledger_owner_end(struct ledger_owner *owner, uint64_t now_ns, uint64_t grace_ns);
+
+/* Frees the rows, and forgets the detours, of removed owners and those idle for too long. */
+void ledger_rows_remove(struct ledger_rows *table, uint64_t now_ns, uint64_t grace_ns);
 
 /* Sorts the rows and copies their sums to table->shown. */
 void ledger_rows_show(struct ledger_rows *table);
+
+/* Whether there ever was anything in row (other, other). */
+bool ledger_rows_other_used(const struct ledger_rows *table);
 
 #endif

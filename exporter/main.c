@@ -32,6 +32,9 @@
 #include "version.h"
 
 #define EXIT_USAGE 2
+#define NS_PER_MS 1000000ULL
+#define NS_PER_S 1000000000ULL
+#define REFRESH_NS (50 * NS_PER_MS) /* at least between two refreshes after rings */
 #define PROC_ROOT "/proc"
 #define SAY_BYTES 1000 /* of services named at start */
 #define CHECK_BYTES (256 * 1024)
@@ -50,6 +53,8 @@ struct app {
 	struct http_server *server;
 	int signals;
 	int epoll;
+	bool rung; /* the doorbell: the registry is to be refreshed */
+	uint64_t refreshed_ns; /* when it was, after a ring */
 };
 
 /* --- pages ---------------------------------------------------------------------------------- */
@@ -270,14 +275,40 @@ static int loop_prepare(struct app *app, const sigset_t *signals)
 	return r;
 }
 
-static void on_doorbell(struct app *app)
+static uint64_t now_monotonic_ns(void)
 {
 	struct timespec now;
 
-	doorbell_drain(&app->doorbell);
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	registry_refresh(&app->registry,
-			 (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* How long the doorbell that has rung must wait: services that come and go fast share a refresh. */
+static int refresh_wait_ms(const struct app *app)
+{
+	uint64_t now_ns = now_monotonic_ns(), due_ns = app->refreshed_ns + REFRESH_NS;
+
+	if (!app->rung)
+		return -1;
+	return now_ns >= due_ns ? 0 : (int)((due_ns - now_ns) / NS_PER_MS + 1);
+}
+
+static int loop_wait_ms(const struct app *app)
+{
+	int http_ms = http_server_timeout_ms(app->server), refresh_ms = refresh_wait_ms(app);
+
+	if (http_ms < 0 || (refresh_ms >= 0 && refresh_ms < http_ms))
+		return refresh_ms;
+	return http_ms;
+}
+
+static void refresh_if_due(struct app *app)
+{
+	if (refresh_wait_ms(app) != 0)
+		return;
+	app->rung = false;
+	app->refreshed_ns = now_monotonic_ns();
+	registry_refresh(&app->registry, app->refreshed_ns);
 }
 
 static int loop_run(struct app *app)
@@ -285,16 +316,19 @@ static int loop_run(struct app *app)
 	struct epoll_event events[4];
 
 	for (;;) {
-		int n = epoll_wait(app->epoll, events, 4, http_server_timeout_ms(app->server));
+		int n = epoll_wait(app->epoll, events, 4, loop_wait_ms(app));
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.fd == app->signals)
 				return 0;
-			if (events[i].data.fd == doorbell_fd(&app->doorbell))
-				on_doorbell(app);
+			if (events[i].data.fd == doorbell_fd(&app->doorbell)) {
+				doorbell_drain(&app->doorbell);
+				app->rung = true;
+			}
 		}
+		refresh_if_due(app);
 		http_server_run(app->server);
 	}
 }

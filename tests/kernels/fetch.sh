@@ -89,6 +89,7 @@ for modules in "$directory"/new/lib/modules/* "$directory"/new/usr/lib/modules/*
 		[ ! -e "$image" ] || cp "$image" "$directory/vmlinuz.new"
 	done
 	basename "$modules" >"$directory/release"
+	echo "$architecture" >"$directory/architecture"
 	mv "$modules" "$directory/modules"
 done
 rm -rf "$directory/new"

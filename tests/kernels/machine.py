@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-An emulated machine: a Debian kernel and this machine's own files, read-only, under a layer in
-memory. It runs one command and ends; nothing of it stays but the results it sends.
+An emulated machine: a Debian kernel and this machine's own files (or, for another architecture,
+those that userland.sh made), read-only, under a layer in memory. It runs one command and ends;
+nothing of it stays but the results it sends.
 """
 
 import lzma
@@ -14,29 +15,61 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MEMORY = "2G"
 CPUS = 2
+KERNEL_ARGUMENTS = "quiet panic=-1 mitigations=off random.trust_cpu=on"
 # What the initial file system loads, in this order; a kernel has the rest built in.
 MODULES = (
-    "virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci fuse virtiofs overlay"
+    "virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_console"
+    " fuse virtiofs overlay"
 ).split()
 VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
 SOCKET_SECONDS = 10
 BOOTS = 3
 STARTED = "init: command starts"
-# The host's files as the machine may see them: never to be written, and without other mounts.
+# Files as the machine may see them: never to be written, and without other mounts. The checkout is
+# where it is here, with what was built for the machine as its build/.
 SHARE = """
 set -e
+target=$1 files=$2 checkout=$3 built=$4 daemon=$5 socket=$6
 mount --make-rprivate /
-mount --bind / "$1"
-mount -o remount,bind,ro "$1"
-mount --bind "$2" "$1$2"
-mount -o remount,bind,ro "$1$2"
-exec "$3" --socket-path="$4" -o source="$1" -o sandbox=chroot -o cache=always -o log_level=err
+bind() {
+	mount --bind "$1" "$2"
+	mount -o remount,bind,ro "$2"
+}
+[ "$files" = / ] || mkdir -p "$files$checkout"
+bind "$files" "$target"
+bind "$checkout" "$target$checkout"
+bind "$built" "$target$checkout/build"
+exec "$daemon" --socket-path="$socket" -o source="$target" -o sandbox=chroot -o cache=always \\
+	-o log_level=err
 """
+
+
+class Architecture(NamedTuple):
+    """How to emulate one: @files is its file system, @build what was built for it."""
+
+    qemu: str
+    machine: str
+    console: str
+    files: Path
+    build: Path
+
+
+ARCHITECTURES = {
+    "amd64": Architecture("qemu-system-x86_64", "q35", "ttyS0", Path("/"), ROOT / "build"),
+    "arm64": Architecture(
+        "qemu-system-aarch64",
+        "virt",
+        "ttyAMA0",
+        ROOT / "build/kernels/userland-arm64/root",
+        ROOT / "build/arm64",
+    ),
+}
 
 
 class MachineError(Exception):
@@ -67,13 +100,12 @@ def _copy_modules(modules, target):
     (target / "order").write_text("\n".join(order) + "\n")
 
 
-def _make_initramfs(kernel, command, scratch):
+def _make_initramfs(architecture, kernel, command, scratch):
     """busybox, the modules and the init script, as the kernel wants them: one cpio archive."""
     tree = scratch / "initramfs"
     (tree / "bin").mkdir(parents=True)
-    busybox = shutil.which("busybox")
-    shutil.copy(busybox, tree / "bin" / "busybox")
-    for applet in subprocess.check_output([busybox, "--list"], text=True).split():
+    shutil.copy(architecture.files / "bin" / "busybox", tree / "bin" / "busybox")
+    for applet in subprocess.check_output(["busybox", "--list"], text=True).split():
         if applet != "busybox":
             (tree / "bin" / applet).symlink_to("busybox")
     shutil.copy(HERE / "init", tree / "init")
@@ -91,15 +123,15 @@ def _make_initramfs(kernel, command, scratch):
             cwd=tree,
             check=True,
         )
-    return archive
 
 
-def _start_share(scratch, socket):
+def _start_share(architecture, scratch, socket):
     daemon = next((path for path in VIRTIOFSD if os.access(path, os.X_OK)), None)
     if not daemon:
         raise MachineError(f"no virtiofsd here: looked for {', '.join(VIRTIOFSD)}")
     (scratch / "host").mkdir()
-    words = ["unshare", "--mount", "sh", "-c", SHARE, "sh", scratch / "host", ROOT, daemon, socket]
+    words = ["unshare", "--mount", "sh", "-c", SHARE, "sh", scratch / "host", architecture.files]
+    words += [ROOT, architecture.build, daemon, socket]
     with (scratch / "share.log").open("wb") as log:
         share = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=log)
     deadline = time.monotonic() + SOCKET_SECONDS
@@ -111,18 +143,21 @@ def _start_share(scratch, socket):
     return share
 
 
-def _qemu(kernel, archive, socket, results, cpu):
+def _qemu(architecture, kernel, scratch, cpu):
     return [
-        "qemu-system-x86_64",
-        *("-machine", "q35,memory-backend=memory", "-accel", "tcg,thread=multi", "-cpu", cpu),
+        architecture.qemu,
+        *("-machine", f"{architecture.machine},memory-backend=memory"),
+        *("-accel", "tcg,thread=multi", "-cpu", cpu),
         *("-smp", str(CPUS), "-m", MEMORY),
         *("-object", f"memory-backend-memfd,id=memory,size={MEMORY},share=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
-        *("-serial", "stdio", "-serial", f"file:{results}"),
-        *("-chardev", f"socket,id=host,path={socket}"),
+        *("-serial", "stdio", "-device", "virtio-serial-pci"),
+        *("-chardev", f"file,id=results,path={scratch}/results.tar"),
+        *("-device", "virtserialport,chardev=results"),
+        *("-chardev", f"socket,id=host,path={scratch}/share.sock"),
         *("-device", "vhost-user-fs-pci,chardev=host,tag=host,queue-size=1024"),
-        *("-kernel", str(kernel / "vmlinuz"), "-initrd", str(archive)),
-        *("-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on"),
+        *("-kernel", str(kernel / "vmlinuz"), "-initrd", f"{scratch}/initramfs.cpio"),
+        *("-append", f"console={architecture.console} {KERNEL_ARGUMENTS}"),
     ]
 
 
@@ -176,14 +211,13 @@ def _run_qemu(words, seconds, say):
 
 
 def _boot(kernel, command, results, seconds, say, cpu):
+    architecture = ARCHITECTURES[(kernel / "architecture").read_text().strip()]
     scratch = Path(tempfile.mkdtemp(prefix="kernels."))
     share = None
     try:
-        archive = _make_initramfs(kernel, command, scratch)
-        socket = scratch / "share.sock"
-        share = _start_share(scratch, socket)
-        words = _qemu(kernel, archive, socket, scratch / "results.tar", cpu)
-        if not _run_qemu(words, seconds, say):
+        _make_initramfs(architecture, kernel, command, scratch)
+        share = _start_share(architecture, scratch, scratch / "share.sock")
+        if not _run_qemu(_qemu(architecture, kernel, scratch, cpu), seconds, say):
             raise BootError("the kernel did not reach its command")
         return _unpack_results(scratch / "results.tar", results)
     finally:

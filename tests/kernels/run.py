@@ -23,7 +23,6 @@ import verifier
 
 KERNELS = machine.ROOT / "build" / "kernels"
 RESULTS = KERNELS / "results"
-ARCHITECTURE = "amd64"
 PYTEST = "/usr/bin/python3 -m pytest -v --tb=short --color=no -p no:cacheprovider".split()
 SHOWN = re.compile(r"(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*%\]|^init: |Kernel panic|Oops")
 
@@ -49,12 +48,21 @@ class Row(NamedTuple):
     seconds: int  # until it counts as hanging
     environment: dict = {}
     cpu: str = CPU
+    architecture: str = "amd64"
 
 
 ROWS = {
     "5.10": Row("bullseye", [f"{GUEST}/test_floor.py"], 120),
     "6.1": Row(
         "bookworm", [*LOAD, *THREADS], 600, {"WORKLOAD_TEST_FEATURES": "discovery,threads"}
+    ),
+    "6.1-arm64": Row(
+        "bookworm",
+        [*LOAD, *THREADS],
+        900,
+        {"WORKLOAD_TEST_FEATURES": "discovery,threads"},
+        "max",
+        "arm64",
     ),
     "6.12": Row("trixie", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 600),
     "7.2": Row("unstable", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 600, cpu=CPU_CX16),
@@ -67,11 +75,10 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-def fetch(suite):
-    directory = KERNELS / f"{suite}-{ARCHITECTURE}"
-    subprocess.run(
-        [machine.HERE / "fetch.sh", directory, suite, ARCHITECTURE], check=True, timeout=600
-    )
+def fetch(row):
+    directory = KERNELS / f"{row.suite}-{row.architecture}"
+    words = [machine.HERE / "fetch.sh", directory, row.suite, row.architecture]
+    subprocess.run(words, check=True, timeout=600)
     return directory
 
 
@@ -93,7 +100,7 @@ def read_junit(path):
 
 
 def run_row(name, row, results):
-    directory = fetch(row.suite)
+    directory = fetch(row)
     release = (directory / "release").read_text().strip()
     print(f"== {name}: Linux {release}", flush=True)
     with (results.parent / f"{name}.console").open("w") as console:
@@ -125,7 +132,7 @@ def check_row(name, row):
         failures.append(("results", str(error)))
     measured = results / "verifier.txt"
     if measured.exists():
-        failures += [("verifier", text) for text in verifier.check(row.suite, measured)]
+        failures += [("verifier", text) for text in verifier.check(f"{row.suite}-{row.architecture}", measured)]
     return Outcome(passed, failures, time.monotonic() - began)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 RECORD = Path(__file__).resolve().parent / "verifier.txt"
 GROWTH = 1.2
 HEAD = """\
-# Instructions that the verifier processed, by Debian suite of the kernel and program. The kernel
+# Instructions that the verifier processed, by the kernel's Debian suite and program. The kernel
 # matrix fails if one of them grows by more than 20 %; `UPDATE=1 make test-kernels` writes it anew.
 """
 

@@ -25,7 +25,8 @@ class Exporter:
     """Runs until stop(); `log` is what it wrote on standard error so far, line by line."""
 
     def __init__(self, *arguments, address="127.0.0.1:0"):
-        command = [str(BINARY), f"--web.listen-address={address}", *arguments]
+        flags = os.environ.get("WORKLOAD_EXPORTER_FLAGS", "").split()
+        command = [str(BINARY), f"--web.listen-address={address}", *flags, *arguments]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
@@ -61,6 +62,11 @@ class Exporter:
             self.stop(signal.SIGKILL)
             raise AssertionError(f"exporter never said {pattern!r}: {self.log}")
         return match
+
+    @property
+    def backend(self):
+        """Where requests are observed: "socket" or "syscall"."""
+        return self.wait_for_log(r"requests on \((\w+) backend\)")[1]
 
     @property
     def pid(self):

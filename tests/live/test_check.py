@@ -21,6 +21,7 @@ import pytest
 import exporter as exporter_module
 from clients import exchange
 from exporter import BINARY
+from exposition import Endpoint
 from services import Service, unique_name
 
 NOBODY = 65534
@@ -340,17 +341,31 @@ def off_at_start(exporter, feature):
 
 
 def test_a_tracepoint_that_is_not_there_is_named(check, start_by, directory):
-    prefix = without(directory, "btf_trace_sk_data_ready")
+    prefix = without(directory, "btf_trace_sched_wakeup_new")
     answer = check(prefix)
     assert answer["result"] == "some"
-    assert denied(answer) == ["requests"]
-    feature = row(answer, "features", "requests")
-    assert feature["reason"] == "loading: this kernel has no tracepoint sk_data_ready"
-    assert feature["remedy"] == "use Linux 6.3 or later"
-    hook = row(answer, "hooks", "tp_btf/sk_data_ready")
-    assert hook["reason"] == "this kernel has no tracepoint sk_data_ready"
-    warning = off_at_start(start_by(prefix), "requests")
+    assert denied(answer) == ["threads"]
+    feature = row(answer, "features", "threads")
+    assert feature["reason"] == "loading: this kernel has no tracepoint sched_wakeup_new"
+    assert feature["remedy"] == "use Linux 5.15 or later"
+    hook = row(answer, "hooks", "tp_btf/sched_wakeup_new")
+    assert hook["reason"] == "this kernel has no tracepoint sched_wakeup_new"
+    warning = off_at_start(start_by(prefix), "threads")
     assert f"{feature['reason']}; {feature['remedy']}" in warning
+
+
+def test_without_the_tracepoints_of_sockets_system_calls_are_observed(
+    check, start_by, start, connect, directory
+):
+    prefix = without(directory, "btf_trace_sk_data_ready")
+    answer = check(prefix)
+    assert answer["result"] == "all"
+    assert row(answer, "hooks", "tp_btf/sys_exit")["ok"]
+    exporter = start_by(prefix)
+    assert exporter.backend == "syscall"
+    service = start(Service, "talker", script="read:100,write:100,eof")
+    exchange(connect(service.port))
+    exporter.wait_until(lambda s: Endpoint(s, service.port).counts() == (1, 1, 1))
 
 
 def test_a_hook_of_an_iterator_that_is_not_there_is_named(check, directory):
@@ -359,12 +374,12 @@ def test_a_hook_of_an_iterator_that_is_not_there_is_named(check, directory):
 
 
 def test_hooks_that_are_not_there_are_named_also_without_privileges(check, directory):
-    prefix = without(directory, "btf_trace_sk_data_ready")
+    prefix = without(directory, "btf_trace_sched_wakeup_new")
     answer = check([*prefix, *user()])
     assert answer["result"] == "none"
     assert "lacks CAP_BPF" in row(answer, "features", "discovery")["reason"]
-    hook = row(answer, "hooks", "tp_btf/sk_data_ready")
-    assert hook["reason"] == "this kernel has no tracepoint sk_data_ready"
+    hook = row(answer, "hooks", "tp_btf/sched_wakeup_new")
+    assert hook["reason"] == "this kernel has no tracepoint sched_wakeup_new"
 
 
 def test_the_last_lines_of_the_verifier_are_shown(check, start_by, directory):
