@@ -132,23 +132,33 @@ int BPF_PROG(requests_arrival, struct sock *sk, struct sk_buff *skb)
 
 static inline struct file *descriptor_file(struct task_struct *task, __u32 fd)
 {
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct fdtable *table = task->files->fdt;
 	struct file *file = NULL;
 
-	if (fd >= BPF_CORE_READ(table, max_fds))
-		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
+	if (fd < table->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
 	return file;
 }
 
-static inline struct sock *file_sock(struct file *file)
+/*
+ * The tracked connection behind a file. Most files are none, so the cheap question comes first:
+ * what would be its socket is looked up before it is known that the file is one.
+ */
+static inline struct tracked *file_connection(struct file *file, struct sock **sk)
 {
+	struct tracked *tracked;
 	struct socket *socket;
 
-	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+	if (!file)
 		return NULL;
 	socket = BPF_CORE_READ(file, private_data);
-	return socket ? BPF_CORE_READ(socket, sk) : NULL;
+	if (!socket)
+		return NULL;
+	*sk = BPF_CORE_READ(socket, sk);
+	tracked = connection_of(*sk);
+	if (!tracked || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return NULL;
+	return tracked;
 }
 
 /*
@@ -166,8 +176,8 @@ static inline __u64 first_arrival(struct tracked *tracked, __u64 arrived)
 static inline void descriptor_read(struct task_struct *task, __u32 fd, long bytes)
 {
 	struct file *file = descriptor_file(task, fd);
-	struct sock *sk = file_sock(file);
-	struct tracked *tracked = sk ? connection_of(sk) : NULL;
+	struct sock *sk;
+	struct tracked *tracked = file_connection(file, &sk);
 	struct endpoint_shard *shard;
 	struct thread *thread;
 	__u64 arrived;
@@ -198,8 +208,8 @@ static inline void descriptor_read(struct task_struct *task, __u32 fd, long byte
 static inline void descriptor_sent(struct task_struct *task, __u32 fd, long bytes)
 {
 	struct file *file = descriptor_file(task, fd);
-	struct sock *sk = file_sock(file);
-	struct tracked *tracked = sk ? connection_of(sk) : NULL;
+	struct sock *sk;
+	struct tracked *tracked = file_connection(file, &sk);
 	struct endpoint_shard *shard;
 
 	if (!tracked)
@@ -218,8 +228,8 @@ static inline void descriptor_sent(struct task_struct *task, __u32 fd, long byte
 
 static inline void descriptor_accepted(struct task_struct *task, __u32 fd)
 {
-	struct sock *sk = file_sock(descriptor_file(task, fd));
-	struct tracked *tracked = sk ? connection_of(sk) : NULL;
+	struct sock *sk;
+	struct tracked *tracked = file_connection(descriptor_file(task, fd), &sk);
 	struct endpoint_shard *shard = tracked ? tracked_current(tracked) : NULL;
 	__u64 now = bpf_ktime_get_ns();
 

@@ -91,7 +91,7 @@ static int collect_threads(struct collector *collector)
 	uint32_t tree;
 	int r = 0;
 
-	for (uint32_t slot = 0; slot < collector->kernel->pools; slot++) {
+	for (uint32_t slot = 0; slot < collector->kernel->sizes.pools; slot++) {
 		int found = threads_read(collector->kernel, slot, now_ns, &tree, name, &row);
 
 		if (found < 0)

@@ -48,7 +48,7 @@
 /*
  * Bounds, `other` included. A row costs twice its size (its sum and what is shown: 7.4 KB for an
  * endpoint, 5.6 KB for a pool) and half of that again once something was folded to it. So ten
- * services of two ports and five pools have 0.4 MB, and a ledger full of rows with history 29 MB.
+ * services of two ports and five pools have 0.4 MB, and a ledger full of rows with history 30 MB.
  */
 #define LEDGER_WORKLOADS_MAX 256
 #define LEDGER_ENDPOINTS_MAX 1024
@@ -56,7 +56,7 @@
 /* One workload with endless ports or pool names must not starve the others. Without `other`. */
 #define LEDGER_WORKLOAD_PORTS_MAX 64
 #define LEDGER_WORKLOAD_POOLS_MAX 64
-#define LEDGER_DETOURS_MAX 1024 /* ports, and pools, that are known one by one to be in `other` */
+#define LEDGER_DETOURS_MAX 2048 /* ports, and pools, that are known one by one to be in `other` */
 #define LEDGER_LABEL_LEN 32 /* longer pool names are cut */
 
 #define LEDGER_GRACE_NS (300 * 1000000000ULL)

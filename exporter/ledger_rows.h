@@ -6,13 +6,15 @@
  * For newcomers. The ledger does three things with a row: it adds a part to it, it copies it, and
  * it lifts what fell back. None of them depends on what a member means, and struct endpoint_row has
  * some 450 of them (most are buckets), so no member is named here. snapshot.h keeps its two structs
- * in one shape: two texts, then one run of counters and one run of gauges, all of them 64 bits
- * wide. So a row is an array of words, and a struct ledger_row_kind says where its two runs lie:
+ * in one shape: two texts, then one run of counters and one run of gauges (in either order), all 64
+ * bits wide. So a row is an array of words, and a struct ledger_row_kind says where its two runs
+ * are:
  *
- *	struct endpoint_row   workload port | queue.sum_ns queue.bucket[0] ... | queued in_service
- *...
- *	                      ---- texts ---|------------- counters -----------|------- gauges
- *------- struct pool_row       texts, gauges, counters
+ *	                   |  texts        |  counters              |  gauges
+ *	endpoint_row       |  workload port|  queue.sum_ns queue... |  queued in_service...
+ *
+ *	                   |  texts        |  gauges                |  counters
+ *	pool_row           |  workload pool|  threads[0]...         |  thread_ns[0]...
  *
  * To add a member, put it into its run in snapshot.h and correct the length of the run at the top
  * of ledger_row.c; the _Static_asserts there fail until both agree. A part is a row as well, and

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "discovery.skel.h"
 #include "read/hooks.h"
+#include "read/sizes.h"
 #include "read/walk.h"
 #include "requests.skel.h"
 #include "requests_syscall.skel.h"
@@ -36,9 +37,7 @@ struct loader {
 	const struct privileges *privileges; /* only while loading */
 	char *logs; /* the verifier's, VERIFIER_LOG_BYTES per probe; only while loading */
 	enum backend backend; /* asked for; afterwards the one that is loaded */
-	unsigned int cpus;
-	unsigned int shards;
-	unsigned int pools;
+	struct map_sizes sizes;
 	struct feature features[FEATURES];
 	struct object objects[FEATURES];
 	struct probe_row probes[PROBES_MAX];
@@ -61,8 +60,8 @@ struct loader {
                                                                                 \
 		if (!skeleton)                                                  \
 			return -errno;                                          \
-		skeleton->rodata->cpus = loader->cpus;                          \
-		skeleton->rodata->shards = loader->shards;                      \
+		skeleton->rodata->cpus = loader->sizes.cpus;                    \
+		skeleton->rodata->shards = loader->sizes.shards;                \
 		object->skeleton = skeleton;                                    \
 		object->bpf = skeleton->obj;                                    \
 		object->destroy = feature##_destroy;                            \
@@ -175,19 +174,6 @@ static void feature_fail(struct loader *loader, enum feature_id id, const char *
 
 /* --- loading ------------------------------------------------------------------------------- */
 
-static int map_size(const struct loader *loader, struct bpf_map *map)
-{
-	const char *name = bpf_map__name(map);
-
-	if (!strcmp(name, "endpoints"))
-		return bpf_map__set_max_entries(map, ENDPOINTS_MAX * loader->shards);
-	if (!strcmp(name, "pool_waits"))
-		return bpf_map__set_max_entries(map, loader->pools * loader->shards);
-	if (!strcmp(name, "pool_states"))
-		return bpf_map__set_max_entries(map, loader->pools * (loader->cpus + 1));
-	return 0;
-}
-
 /* The first object makes the shared maps; the others borrow them by name. */
 static int object_share_maps(struct loader *loader, enum feature_id id)
 {
@@ -199,7 +185,7 @@ static int object_share_maps(struct loader *loader, enum feature_id id)
 		if (strchr(bpf_map__name(map), '.'))
 			continue; /* .rodata, .bss: the object's own */
 		fd = loader_map_fd(loader, bpf_map__name(map));
-		r = fd >= 0 ? bpf_map__reuse_fd(map, fd) : map_size(loader, map);
+		r = fd >= 0 ? bpf_map__reuse_fd(map, fd) : map_sizes_apply(&loader->sizes, map);
 		if (r)
 			return r;
 	}
@@ -292,7 +278,7 @@ static int loader_fill_slots(const struct loader *loader)
 	if (!r)
 		r = slots_free_all(loader, "free_endpoints", ENDPOINTS_MAX);
 	if (!r)
-		r = slots_free_all(loader, "free_pools", loader->pools);
+		r = slots_free_all(loader, "free_pools", loader->sizes.pools);
 	return r;
 }
 
@@ -373,40 +359,20 @@ static void features_load(struct loader *loader)
 	}
 }
 
-static unsigned int shards_for(unsigned int cpus)
-{
-	unsigned int shards = 1;
-
-	while (shards < cpus && shards < SHARDS_MAX)
-		shards *= 2;
-	return shards;
-}
-
-/* Every CPU has a shard of every pool: on large machines there are fewer pools. */
-static unsigned int pools_for(unsigned int cpus)
-{
-	size_t fit = POOL_STATES_BYTES_MAX / ((cpus + 1) * sizeof(struct pool_shard));
-
-	if (fit > POOLS_MAX)
-		return POOLS_MAX;
-	return fit < POOLS_MIN ? POOLS_MIN : (unsigned int)fit;
-}
-
 int loader_new(const struct privileges *privileges, enum backend backend, struct loader **out)
 {
 	/* Pages that no refused program is written about are never touched. */
 	_cleanup_(cleanup_free) char *logs = calloc(PROBES_MAX, VERIFIER_LOG_BYTES);
 	struct loader *loader = calloc(1, sizeof(*loader));
-	int cpus = libbpf_num_possible_cpus();
+	struct map_sizes sizes;
+	int r = map_sizes_read(&sizes);
 
-	if (!loader || !logs || cpus < 1) {
+	if (r < 0 || !loader || !logs) {
 		free(loader);
-		return cpus < 0 ? cpus : -ENOMEM;
+		return r < 0 ? r : -ENOMEM;
 	}
 	libbpf_set_print(NULL); /* reasons are reported by feature */
-	loader->cpus = (unsigned int)cpus;
-	loader->shards = shards_for(loader->cpus);
-	loader->pools = pools_for(loader->cpus);
+	loader->sizes = sizes;
 	loader->backend = backend;
 	loader->privileges = privileges;
 	loader->logs = logs;
@@ -469,19 +435,9 @@ int loader_map_fd(const struct loader *loader, const char *name)
 	return -ENOENT;
 }
 
-unsigned int loader_cpus(const struct loader *loader)
+const struct map_sizes *loader_sizes(const struct loader *loader)
 {
-	return loader->cpus;
-}
-
-unsigned int loader_shards(const struct loader *loader)
-{
-	return loader->shards;
-}
-
-unsigned int loader_pools(const struct loader *loader)
-{
-	return loader->pools;
+	return &loader->sizes;
 }
 
 enum backend loader_backend(const struct loader *loader)

@@ -14,6 +14,7 @@
 
 #include "backend.h"
 #include "privileges.h"
+#include "read/sizes.h"
 #include "read/walk.h"
 #include "refusal.h"
 #include "snapshot.h"
@@ -55,10 +56,8 @@ const char *loader_probe_reason(const struct loader *loader, size_t probe);
 /* Descriptor of a shared map, by its name in bpf/lib/maps.h; -ENOENT if there is none. */
 int loader_map_fd(const struct loader *loader, const char *name);
 
-/* Possible CPUs, copies of the atomically written cells, pools: what the maps are sized for. */
-unsigned int loader_cpus(const struct loader *loader);
-unsigned int loader_shards(const struct loader *loader);
-unsigned int loader_pools(const struct loader *loader);
+/* What the maps are sized for; valid as long as the loader. */
+const struct map_sizes *loader_sizes(const struct loader *loader);
 
 /* The backend of the feature requests, whether that is on or off; never BACKEND_AUTO. */
 enum backend loader_backend(const struct loader *loader);

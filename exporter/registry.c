@@ -83,7 +83,7 @@ static int pools_fold(struct registry *registry, uint32_t slot, uint64_t now_ns)
 	struct pool_row row;
 	uint32_t tree;
 
-	for (uint32_t i = 1; i < kernel->pools; i++) {
+	for (uint32_t i = 1; i < kernel->sizes.pools; i++) {
 		const struct pool_info *info = view_at(&kernel->pool_info, i);
 
 		if (!info || !info->used || info->tree != slot)

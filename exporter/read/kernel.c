@@ -36,9 +36,7 @@ int kernel_open(struct kernel *kernel, struct loader *loader)
 {
 	*kernel = (struct kernel){
 		.loader = loader,
-		.cpus = loader_cpus(loader),
-		.shards = loader_shards(loader),
-		.pools = loader_pools(loader),
+		.sizes = *loader_sizes(loader),
 		.pool_slots = loader_map_fd(loader, "pool_slots"),
 		.endpoint_slots = loader_map_fd(loader, "endpoint_slots"),
 		.free_trees = loader_map_fd(loader, "free_trees"),
@@ -97,7 +95,7 @@ static uint64_t count_used_pools(struct kernel *kernel)
 {
 	uint64_t used = 0;
 
-	for (size_t i = 1; i < kernel->pools; i++) {
+	for (size_t i = 1; i < kernel->sizes.pools; i++) {
 		const struct pool_info *info = view_at(&kernel->pool_info, i);
 
 		used += info && info->used;
@@ -131,7 +129,7 @@ void kernel_maps(struct kernel *kernel, struct map_row rows[static KERNEL_MAPS])
 	}
 	rows[0] = (struct map_row){ "trees", trees, TREES_MAX - 1 };
 	rows[1] = (struct map_row){ "endpoints", count_used_endpoints(kernel), ENDPOINTS_MAX - 1 };
-	rows[2] = (struct map_row){ "pools", count_used_pools(kernel), kernel->pools - 1 };
+	rows[2] = (struct map_row){ "pools", count_used_pools(kernel), kernel->sizes.pools - 1 };
 	rows[3] = (struct map_row){ "threads", threads, 0 };
 	rows[4] = (struct map_row){ "sockets", count_sockets(kernel), 0 };
 }

@@ -10,14 +10,13 @@
 
 #include "abi/drops.h"
 #include "abi/limits.h"
+#include "read/sizes.h"
 #include "read/view.h"
 #include "snapshot.h"
 
 struct kernel {
 	struct loader *loader; /* borrowed */
-	unsigned int cpus;
-	unsigned int shards;
-	unsigned int pools;
+	struct map_sizes sizes;
 	int pool_slots; /* descriptors of hash tables and free lists */
 	int endpoint_slots;
 	int free_trees;

@@ -63,9 +63,9 @@ int requests_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, uint32_
 	if (slot != SLOT_OTHER && !__atomic_load_n(&info->used, __ATOMIC_ACQUIRE))
 		return 0;
 	memset(row, 0, sizeof(*row));
-	for (size_t i = 0; i < kernel->shards; i++) {
-		const struct endpoint_shard *shard = view_at(&kernel->endpoints,
-							     (size_t)slot * kernel->shards + i);
+	for (size_t i = 0; i < kernel->sizes.shards; i++) {
+		const struct endpoint_shard *shard =
+			view_at(&kernel->endpoints, (size_t)slot * kernel->sizes.shards + i);
 
 		if (!shard)
 			return -ENOMEM;
@@ -83,9 +83,9 @@ int requests_close(struct kernel *kernel, uint32_t slot)
 
 	if (!info)
 		return -ENOMEM;
-	for (size_t i = 0; i < kernel->shards; i++) {
+	for (size_t i = 0; i < kernel->sizes.shards; i++) {
 		struct endpoint_shard *shard = view_at(&kernel->endpoints,
-						       (size_t)slot * kernel->shards + i);
+						       (size_t)slot * kernel->sizes.shards + i);
 
 		if (!shard)
 			return -ENOMEM;
@@ -101,9 +101,9 @@ int requests_free(struct kernel *kernel, uint32_t slot)
 
 	if (!info || !gauges)
 		return -ENOMEM;
-	for (size_t i = 0; i < kernel->shards; i++) {
+	for (size_t i = 0; i < kernel->sizes.shards; i++) {
 		struct endpoint_shard *shard = view_at(&kernel->endpoints,
-						       (size_t)slot * kernel->shards + i);
+						       (size_t)slot * kernel->sizes.shards + i);
 
 		if (!shard)
 			return -ENOMEM;

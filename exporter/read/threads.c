@@ -42,9 +42,9 @@ static int states_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, st
 {
 	uint64_t n[STATES] = { 0 }, a[STATES] = { 0 };
 
-	for (size_t i = 0; i <= kernel->cpus; i++) {
-		const struct pool_shard *shard = view_at(&kernel->pool_states,
-							 (size_t)slot * (kernel->cpus + 1) + i);
+	for (size_t i = 0; i <= kernel->sizes.cpus; i++) {
+		const struct pool_shard *shard =
+			view_at(&kernel->pool_states, (size_t)slot * (kernel->sizes.cpus + 1) + i);
 		struct pool_shard copy = { 0 };
 
 		if (!shard)
@@ -69,9 +69,9 @@ static int states_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, st
 
 static int waits_read(struct kernel *kernel, uint32_t slot, struct pool_row *row)
 {
-	for (size_t i = 0; i < kernel->shards; i++) {
+	for (size_t i = 0; i < kernel->sizes.shards; i++) {
 		const struct pool_waits *waits = view_at(&kernel->pool_waits,
-							 (size_t)slot * kernel->shards + i);
+							 (size_t)slot * kernel->sizes.shards + i);
 
 		if (!waits)
 			return -ENOMEM;
@@ -111,17 +111,17 @@ int threads_free(struct kernel *kernel, uint32_t slot)
 
 	if (!info)
 		return -ENOMEM;
-	for (size_t i = 0; i <= kernel->cpus; i++) {
+	for (size_t i = 0; i <= kernel->sizes.cpus; i++) {
 		struct pool_shard *shard = view_at(&kernel->pool_states,
-						   (size_t)slot * (kernel->cpus + 1) + i);
+						   (size_t)slot * (kernel->sizes.cpus + 1) + i);
 
 		if (!shard)
 			return -ENOMEM;
 		memset(shard, 0, sizeof(*shard));
 	}
-	for (size_t i = 0; i < kernel->shards; i++) {
+	for (size_t i = 0; i < kernel->sizes.shards; i++) {
 		struct pool_waits *waits = view_at(&kernel->pool_waits,
-						   (size_t)slot * kernel->shards + i);
+						   (size_t)slot * kernel->sizes.shards + i);
 
 		if (!waits)
 			return -ENOMEM;

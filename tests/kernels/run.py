@@ -35,7 +35,6 @@ REQUESTS = [
 ]
 THREADS = ["tests/live/test_threads.py", "tests/live/test_locks.py"]
 
-
 # QEMU 7.2 gets cmpxchg16b wrong now and then (flags from nowhere, a double fault in the allocator).
 # Kernels can do without it, but 7.x then has no storage for BPF: kmalloc_nolock() always fails.
 CPU = "max,cx16=off"
@@ -51,21 +50,17 @@ class Row(NamedTuple):
     architecture: str = "amd64"
 
 
+SYSCALL = {"WORKLOAD_EXPORTER_FLAGS": "--requests.backend=syscall"}
 ROWS = {
-    "5.10": Row("bullseye", [f"{GUEST}/test_floor.py"], 120),
-    "6.1": Row(
-        "bookworm", [*LOAD, *THREADS], 600, {"WORKLOAD_TEST_FEATURES": "discovery,threads"}
+    "bullseye": Row("bullseye", [f"{GUEST}/test_floor.py"], 120),
+    "bookworm": Row("bookworm", [*LOAD, *REQUESTS, *THREADS], 900),
+    "bookworm-arm64": Row(
+        "bookworm", [*LOAD, *REQUESTS, *THREADS], 900, cpu="max", architecture="arm64"
     ),
-    "6.1-arm64": Row(
-        "bookworm",
-        [*LOAD, *THREADS],
-        900,
-        {"WORKLOAD_TEST_FEATURES": "discovery,threads"},
-        "max",
-        "arm64",
-    ),
-    "6.12": Row("trixie", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 600),
-    "7.2": Row("unstable", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 600, cpu=CPU_CX16),
+    "trixie": Row("trixie", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 900),
+    "trixie-syscall": Row("trixie", [*LOAD, *REQUESTS], 600, SYSCALL),
+    "unstable": Row("unstable", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 900, cpu=CPU_CX16),
+    "unstable-syscall": Row("unstable", [*LOAD, *REQUESTS], 600, SYSCALL, CPU_CX16),
 }
 
 
@@ -85,7 +80,8 @@ def fetch(row):
 def command(row):
     settings = {"PYTHONPATH": GUEST, "PYTHONDONTWRITEBYTECODE": "1", **row.environment}
     words = [f"{name}={value}" for name, value in settings.items()]
-    return ["env", *words, *PYTEST, "-p", "emulated", "--junitxml=/run/results/junit.xml", *row.tests]
+    words = ["env", *words, *PYTEST, "-p", "emulated", "--junitxml=/run/results/junit.xml"]
+    return words + row.tests
 
 
 def read_junit(path):
@@ -132,7 +128,7 @@ def check_row(name, row):
         failures.append(("results", str(error)))
     measured = results / "verifier.txt"
     if measured.exists():
-        failures += [("verifier", text) for text in verifier.check(f"{row.suite}-{row.architecture}", measured)]
+        failures += [("verifier", text) for text in verifier.check(name, measured)]
     return Outcome(passed, failures, time.monotonic() - began)
 
 

@@ -50,7 +50,8 @@ for package in "$apt_state"/cache/archives/*.deb; do
 done
 mkdir -p "$directory/root/proc" "$directory/root/sys" "$directory/root/dev" \
 	"$directory/root/run" "$directory/root/tmp" "$directory/root/etc"
-[ -e "$directory/root/bin/sh" ] || ln -s dash "$directory/root/bin/sh" # its package does so when it is configured
+# dash does so when it is configured.
+[ -e "$directory/root/bin/sh" ] || ln -s dash "$directory/root/bin/sh"
 cp /etc/passwd /etc/group /etc/nsswitch.conf "$directory/root/etc/"
 rm -rf "$apt_state/cache"
 echo "$*" >"$directory/packages"

@@ -10,19 +10,19 @@ from pathlib import Path
 RECORD = Path(__file__).resolve().parent / "verifier.txt"
 GROWTH = 1.2
 HEAD = """\
-# Instructions that the verifier processed, by the kernel's Debian suite and program. The kernel
+# Instructions that the verifier processed, by row of the matrix and program. The kernel
 # matrix fails if one of them grows by more than 20 %; `UPDATE=1 make test-kernels` writes it anew.
 """
 
 
 def _read(path):
-    """{(suite, program): instructions}"""
+    """{(row, program): instructions}"""
     rows = (line.split() for line in path.read_text().splitlines() if line[:1] not in ("", "#"))
-    return {(suite, program): int(count) for suite, program, count in rows}
+    return {(row, program): int(count) for row, program, count in rows}
 
 
 def _write(record):
-    lines = (f"{suite} {program} {count}\n" for (suite, program), count in sorted(record.items()))
+    lines = (f"{row} {program} {count}\n" for (row, program), count in sorted(record.items()))
     RECORD.write_text(HEAD + "".join(lines))
 
 
@@ -34,14 +34,14 @@ def _complaint(program, before, now):
     return None
 
 
-def check(suite, measured):
+def check(row, measured):
     """What is wrong with @measured, a file of lines `program count`: a list of sentences."""
     record = _read(RECORD) if RECORD.exists() else {}
     rows = (line.split() for line in measured.read_text().splitlines())
     now = {program: int(count) for program, count in rows}
     if os.environ.get("UPDATE") == "1":
-        kept = {key: count for key, count in record.items() if key[0] != suite}
-        _write({**kept, **{(suite, program): count for program, count in now.items()}})
+        kept = {key: count for key, count in record.items() if key[0] != row}
+        _write({**kept, **{(row, program): count for program, count in now.items()}})
         return []
-    complaints = (_complaint(name, record.get((suite, name)), now[name]) for name in sorted(now))
+    complaints = (_complaint(name, record.get((row, name)), now[name]) for name in sorted(now))
     return [text for text in complaints if text]

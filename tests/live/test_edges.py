@@ -221,6 +221,48 @@ def test_pipelined_requests_read_one_by_one_are_counted_each(exporter, talk):
     assert end.seconds("queue") == pytest.approx(0.2, abs=0.03)
 
 
+def test_each_pipelined_request_has_waited_since_it_arrived(exporter, talk):
+    """Three come one after the other while the server is stuck, which then reads one by one."""
+    case = talk("wait," + "read:100,write:100," * 3 + "eof")
+    sent = []
+    for _ in range(3):
+        sent.append(time.monotonic())
+        case.client.sendall(REQUEST)
+        time.sleep(0.1)
+    time.sleep(0.3)
+    released = time.monotonic()
+    case.server.ask("go")
+    receive(case.client, 300)
+    case.client.close()
+    end = exporter.wait_for_end(case.port, 3)
+    assert end.seconds("queue") == pytest.approx(sum(released - at for at in sent), rel=0.03)
+
+
+@pytest.mark.parametrize("late_seconds", [None, 0.05], ids=["there", "late"])
+def test_a_body_that_is_not_wanted_is_no_abandoned_request(exporter, talk, connect, late_seconds):
+    """413: the answer follows the first bytes, and the connection closes with the others unread."""
+    case = talk("once:100,sleep:100,write:100,sleep:50")
+    clients = [case.client] + [connect(case.port) for _ in range(19)]
+    for client in clients:
+        client.sendall(REQUEST if late_seconds else REQUEST * 50)
+    if late_seconds:
+        time.sleep(late_seconds)
+        for client in clients:
+            client.sendall(REQUEST * 49)
+    for client in clients:
+        receive(client)
+    exporter.wait_for_end(case.port, 20)
+
+
+def test_a_request_behind_an_answered_one_that_is_never_read_is_abandoned(exporter, talk):
+    case = talk("read:100,write:100,wait")
+    exchange(case.client)
+    case.client.sendall(REQUEST)
+    exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[0], 1)
+    case.server.ask("go")
+    exporter.wait_for_end(case.port, 1, abandoned=(1, 0))
+
+
 def test_a_request_that_arrives_during_another_waits_from_then_on(exporter, talk):
     case = talk("read:100,wait,write:100,loop")
     case.client.sendall(REQUEST)

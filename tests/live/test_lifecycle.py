@@ -3,15 +3,19 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from clients import REQUEST, exchange, receive
 from exposition import Endpoint, Pool
 from exporter import Exporter
-from services import JavaPool, Load, Service, free_port, unique_name, wait_until
+from services import SCRATCH, WORKLOADS, JavaPool, Load, Process, Service
+from services import free_port, unique_name, wait_until
 
 IDLE = (0, 0, 0, 0)
 COUNTER_ENDINGS = ("_total", "_count", "_sum", "_bucket")
@@ -234,6 +238,105 @@ def test_five_thousand_connections_leave_nothing_behind(exporter, start):
 def map_entries(scrape):
     rows = scrape.rows("workload_exporter_map_entries")
     return {labels["map"]: value for labels, value in rows}
+
+
+TABLES = ("trees", "endpoints", "pools", "threads")
+SHORT_LIVED = 500
+OTHERS = 10  # what the rest of the machine may start meanwhile: 2 % of the short-lived ones
+
+
+def short_lived_run_to_end(start):
+    """Starts processes that listen and exit; returns their workload's name."""
+    name = unique_name("short")
+    process = start(
+        Process, [shutil.copy(WORKLOADS / "short_lived", SCRATCH / name), f"--children={SHORT_LIVED}"]
+    )
+    assert process.process.wait(60) == 0
+    return name
+
+
+def test_listeners_that_exit_at_once_leave_nothing_behind(start, exporters):
+    exporter = exporters("--workloads.grace-period=1s")
+    before = map_entries(exporter.scrape())
+    for _ in range(2):
+        name = short_lived_run_to_end(start)
+        exporter.wait_for_equal(lambda s, n=name: s.belonging_to(n), {})
+    exporter.wait_for_equal(
+        lambda s: {t: n for t in TABLES if (n := map_entries(s)[t]) > before[t] + OTHERS}, {}
+    )
+
+
+def limit_of(name):
+    """A number of bpf/abi/limits.h."""
+    text = (Path(__file__).parents[2] / "bpf" / "abi" / "limits.h").read_text()
+    return int(re.search(rf"#define {name} (\d+)U", text)[1])
+
+
+def rows_by_port(scrape, name, workload):
+    return {labels["port"]: value for labels, value in scrape.rows(name, workload=workload)}
+
+
+def test_ports_beyond_a_workloads_share_are_its_other(start, exporters):
+    exporter = exporters()
+    own = limit_of("ENDPOINTS_PER_TREE")
+    many = start(Service, "epoll_server", ports=own + 36)
+    ports = many.ask("ports").values()
+    exporter.workload_of(many.port)
+    later = start(Service, "pool_server")
+    exporter.workload_of(later.port)
+    for port in (*ports, later.port):
+        assert start(Load, port, requests=3).finish()["errors"] == 0
+    name = "workload_request_duration_seconds_count"
+    end = exporter.wait_for_equal(
+        lambda s: (s.sum(name, workload=many.name), s.sum(name, workload=later.name)),
+        (3 * len(ports), 3),
+    )
+    shown = rows_by_port(end, name, many.name)
+    assert shown.pop("other") == 3 * 36
+    assert len(shown) == own
+    assert set(shown) <= {str(port) for port in ports}
+    assert set(shown.values()) == {3}
+    assert rows_by_port(end, name, later.name) == {str(later.port): 3}
+
+
+def test_a_slot_just_freed_shows_no_gauges_of_its_last_owner(start, connect, exporters):
+    exporter = exporters()
+    for _ in range(5):
+        dead = start(Service, "epoll_server", backlog=50)
+        exporter.workload_of(dead.port)
+        accepted = [connect(dead.port) for _ in range(5)]
+        for client in accepted:
+            exchange(client)
+        dead.ask("stuck")
+        for client in accepted + [connect(dead.port) for _ in range(5)]:
+            client.sendall(REQUEST)
+        exporter.wait_for_endpoint(dead.port, Endpoint.gauges, (10, 0, 5, 10))
+        dead.stop()
+        fresh = start(Service, "epoll_server", backlog=7)
+        first = Endpoint(
+            exporter.wait_until(
+                lambda s, f=fresh: s.rows("workload_connections", port=f.port) and s
+            ),
+            fresh.port,
+        )
+        assert first.gauges() == IDLE
+        assert first.get("workload_request_oldest_queued_seconds") == 0
+        assert first.get("workload_accept_queue_limit_connections") in (0, 7)
+
+
+@pytest.mark.parametrize("delay_ms", [0, 1000], ids=["at-once", "later"])
+def test_a_wrapper_is_named_after_the_program_that_it_became(exporter, start, delay_ms):
+    wrapper = shutil.copy(WORKLOADS / "wrapper", SCRATCH / unique_name("wrapper"))
+    server = start(Service, "pool_server", workers=3, prefix=[wrapper, delay_ms])
+    end = exporter.wait_for_equal(
+        lambda s: s.sum("workload_processes", workload=server.name), 1
+    )
+    assert exporter.workload_of(server.port) == server.name
+    assert end.sum("workload_processes", workload=Path(wrapper).name) == 0
+    assert Pool(end, server.name, "worker-#").threads() == 3
+    assert start(Load, server.port, requests=50).finish()["errors"] == 0
+    end = exporter.wait_for_end(server.port, 50)
+    assert served(end.scrape, server) == requests_and_connections(50, 50)
 
 
 def test_a_reused_descriptor_is_a_new_connection(exporter, start, connect):

@@ -23,7 +23,7 @@ def contend(exporter, start, **options):
     return Pool(end, workload, LOCKERS), own
 
 
-@pytest.mark.parametrize("mode", ["mutex", "rwlock", "pi"])
+@pytest.mark.parametrize("mode", ["mutex", "robust", "rwlock", "pi"])
 @pytest.mark.parametrize(
     "hold", [{"hold_us": 2000}, {"hold_sleep_us": 2000}], ids=["computing", "sleeping"]
 )

@@ -28,6 +28,17 @@ def test_requests_are_counted_on_every_kind_of_address(exporter, start, listen, 
     check_hundred_requests(exporter, server.port, load)
 
 
+def test_a_server_that_listens_without_bind_has_the_port_it_was_given(exporter, start):
+    server = start(Service, "pool_server", unbound=1)
+    scrape = exporter.wait_until(
+        lambda s: s.rows("workload_connections", workload=server.name) and s
+    )
+    rows = scrape.rows("workload_connections", workload=server.name)
+    assert [labels["port"] for labels, _ in rows] == [str(server.port)]
+    load = start(Load, server.port, clients=4, requests=100)
+    check_hundred_requests(exporter, server.port, load)
+
+
 def in_network_of(server):
     return ["nsenter", f"--target={server.pid}", "--net"]
 

@@ -24,6 +24,8 @@
 #define NR_READ NR(0, 63)
 #define NR_IO_URING_ENTER 426
 #define JUNK (0xdeadbeefULL << 32)
+#define OWNER 0x80000000U /* FUTEX_WAITERS: with the owner's thread id, a lock that is waited for \
+			   */
 
 struct row {
 	const char *name;
@@ -224,6 +226,9 @@ Test(classify, a_futex_that_someone_else_holds_is_a_lock)
 		SAME("Rust Mutex", NR_FUTEX, STATE_LOCK, 0x1000, 137, 2),
 		SAME("Go runtime lock", NR_FUTEX, STATE_LOCK, 0x1000, 128, 2),
 		SAME("CPython, inner mutex of the GIL", NR_FUTEX, STATE_LOCK, 0x1000, 128, 2),
+		SAME("musl's mutex", NR_FUTEX, STATE_LOCK, 0x1000, 128, OWNER | 4711),
+		SAME("musl's mutex between processes", NR_FUTEX, STATE_LOCK, 0x1000, 0, OWNER | 1),
+		SAME("pthread_mutex, robust", NR_FUTEX, STATE_LOCK, 0x1000, 128, OWNER | 4194303),
 		SAME("futex_wait", 455, STATE_LOCK, 0x1000, 2, ~0ULL, 130),
 	};
 
@@ -243,12 +248,41 @@ Test(classify, a_futex_to_be_woken_by_is_wait_in_a_request_and_else_idle)
 		ELSE_IDLE("CPython lock", NR_FUTEX, STATE_WAIT, 0x1000, 393, 0),
 		ELSE_IDLE("CPython GIL", NR_FUTEX, STATE_WAIT, 0x1000, 137, 0),
 		ELSE_IDLE("expected 1", NR_FUTEX, STATE_WAIT, 0x1000, 128, 1),
-		ELSE_IDLE("expected -1", NR_FUTEX, STATE_WAIT, 0x1000, 128, UINT32_MAX),
+		ELSE_IDLE("musl's semaphore", NR_FUTEX, STATE_WAIT, 0x1000, 128, UINT32_MAX),
+		ELSE_IDLE("no owner", NR_FUTEX, STATE_WAIT, 0x1000, 128, OWNER),
 		ELSE_IDLE("futex_wait", 455, STATE_WAIT, 0x1000, 0, 2, 2),
 		ELSE_IDLE("futex_waitv", 449, STATE_WAIT, 0x1000, 2, 2, 2),
 	};
 
 	expect_rows(rows, LEN(rows));
+}
+
+/* musl's pthread_cond_wait waits for a word in its own frame, above the stack pointer, to leave 2.
+ */
+Test(classify, a_futex_in_the_own_frame_is_a_park_whatever_is_expected)
+{
+	static const struct {
+		const char *name;
+		uint64_t address;
+		uint32_t outside, inside;
+	} rows[] = {
+		{ "at the stack pointer", 0x7ffe1000, STATE_IDLE, STATE_WAIT },
+		{ "musl's waiter", 0x7ffe1000 + 44, STATE_IDLE, STATE_WAIT },
+		{ "last word of the frame", 0x7ffe1000 + 508, STATE_IDLE, STATE_WAIT },
+		{ "in a caller's frame", 0x7ffe1000 + 512, STATE_LOCK, STATE_LOCK },
+		{ "below the stack", 0x7ffe1000 - 4, STATE_LOCK, STATE_LOCK },
+		{ "on the heap", 0x55550000, STATE_LOCK, STATE_LOCK },
+	};
+
+	for (size_t i = 0; i < LEN(rows); i++) {
+		struct sleeper sleeper = { .syscall = NR_FUTEX,
+					   .args = { rows[i].address, 128, 2 },
+					   .sp = 0x7ffe1000 };
+
+		expect_state(rows[i].name, &sleeper, rows[i].outside);
+		sleeper.in_request = 1;
+		expect_state(rows[i].name, &sleeper, rows[i].inside);
+	}
 }
 
 /* Thread ids are those of the container: its second and third thread have such ones. */

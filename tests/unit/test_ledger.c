@@ -5,83 +5,7 @@
 
 #include "base/cleanup.h"
 #include "ledger.h"
-
-#define SECOND 1000000000ULL
-#define GRACE (300 * SECOND)
-
-static ledger_handle workload(struct ledger *ledger, const char *name, const char *exe)
-{
-	struct identity identity = { .runtime = "native" };
-
-	snprintf(identity.name, sizeof(identity.name), "%s", name);
-	snprintf(identity.exe, sizeof(identity.exe), "%s", exe);
-	return ledger_workload(ledger, &identity);
-}
-
-static struct endpoint_row endpoint(uint64_t requests)
-{
-	struct endpoint_row row = { .received_bytes = 100 * requests,
-				    .accepted[IO_EPOLL] = requests };
-
-	row.queue.bucket[3] = requests;
-	row.queue.sum_ns = 1000 * requests;
-	row.duration.bucket[HIST_BUCKETS - 1] = requests;
-	row.accept_queue_overflows = requests / 2;
-	return row;
-}
-
-static struct pool_row pool(uint64_t idle_ns)
-{
-	struct pool_row row = { .started = 4, .exited = 1 };
-
-	row.threads[STATE_IDLE] = 3;
-	row.thread_ns[STATE_IDLE] = idle_ns;
-	row.mutex.bucket[HIST_BUCKETS - 1] = 5;
-	return row;
-}
-
-/* One scrape with one live tree. */
-static void scrape(struct ledger *ledger, ledger_handle handle, uint64_t requests, uint64_t now_ns)
-{
-	struct endpoint_row part = endpoint(requests);
-
-	ledger_begin(ledger);
-	ledger_add_processes(ledger, handle, 1);
-	ledger_add_endpoint(ledger, handle, 80, &part);
-	cr_assert_eq(ledger_end(ledger, now_ns), 0);
-}
-
-static void scrape_nothing(struct ledger *ledger, uint64_t now_ns)
-{
-	ledger_begin(ledger);
-	cr_assert_eq(ledger_end(ledger, now_ns), 0);
-}
-
-static const struct endpoint_row *only_endpoint(const struct ledger *ledger)
-{
-	size_t len;
-	const struct endpoint_row *rows = ledger_endpoints(ledger, &len);
-
-	cr_assert_eq(len, 1);
-	return rows;
-}
-
-static const struct pool_row *only_pool(const struct ledger *ledger)
-{
-	size_t len;
-	const struct pool_row *rows = ledger_pools(ledger, &len);
-
-	cr_assert_eq(len, 1);
-	return rows;
-}
-
-static size_t workloads_len(const struct ledger *ledger)
-{
-	size_t len;
-
-	ledger_workloads(ledger, &len);
-	return len;
-}
+#include "ledger_parts.h"
 
 Test(ledger, a_new_ledger_shows_nothing)
 {
@@ -361,46 +285,11 @@ Test(ledger, workloads_that_do_not_fit_are_other)
 	cr_expect_eq(rows[0].received_bytes, 1000);
 }
 
-static void add_ports(struct ledger *ledger, ledger_handle handle, unsigned int from,
-		      unsigned int to)
-{
-	struct endpoint_row part = endpoint(1);
-
-	for (unsigned int port = from; port <= to; port++)
-		ledger_add_endpoint(ledger, handle, (uint16_t)port, &part);
-}
-
-Test(ledger, rows_that_do_not_fit_are_other_for_as_long_as_their_workload_lives)
-{
-	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
-	ledger_handle big = workload(ledger, "big", ""), small = workload(ledger, "small", "");
-	const struct endpoint_row *rows;
-	uint64_t now_ns = SECOND;
-	size_t len;
-
-	ledger_begin(ledger);
-	add_ports(ledger, big, 1, LEDGER_ENDPOINTS_MAX - 1);
-	add_ports(ledger, small, 1, 4);
-	cr_assert_eq(ledger_end(ledger, now_ns), 0);
-	ledger_endpoints(ledger, &len);
-	cr_expect_eq(len, LEDGER_ENDPOINTS_MAX);
-	cr_expect_eq(ledger_rows_full(ledger), 4);
-	cr_expect_eq(workloads_len(ledger), 3);
-	for (int i = 0; i < 6; i++) {
-		ledger_begin(ledger);
-		add_ports(ledger, small, 1, 4);
-		cr_assert_eq(ledger_end(ledger, now_ns += GRACE), 0);
-	}
-	rows = ledger_endpoints(ledger, &len);
-	cr_assert_eq(len, 1, "big is gone, and small does not move to the free rows");
-	cr_expect_str_eq(rows->workload, "other");
-	cr_expect_eq(rows->received_bytes, 400);
-}
-
 Test(ledger, what_was_shown_survives_growth_and_strange_names)
 {
 	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
-	ledger_handle handle = workload(ledger, "we\"b\n\xff", "");
+	ledger_handle handles[] = { workload(ledger, "we\"b\n\xff", ""), workload(ledger, "x", ""),
+				    workload(ledger, "y", ""), workload(ledger, "z", "") };
 	char name[64];
 	size_t len;
 
@@ -411,7 +300,7 @@ Test(ledger, what_was_shown_survives_growth_and_strange_names)
 
 			snprintf(name, sizeof(name), "pool %03u with a name of more than its bound",
 				 i);
-			ledger_add_pool(ledger, handle, name, &part);
+			ledger_add_pool(ledger, handles[i % 4], name, &part);
 		}
 		cr_assert_eq(ledger_end(ledger, SECOND), 0);
 	}

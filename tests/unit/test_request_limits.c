@@ -128,3 +128,107 @@ Test(request_limits, bytes_taken_unseen_and_never_answered_are_not_called_abando
 	wire_arrive(&wire, 100);
 	cr_expect_eq(conn_closed(&wire.conn, T0 + 200, 0, wire.write_seq, &ended), REQUEST_UNSEEN);
 }
+
+/* --- more than one request waits -------------------------------------------------------------- */
+
+Test(request_limits, of_three_requests_read_one_by_one_each_has_waited_since_it_arrived)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_arrive(&wire, 200);
+	wire_arrive(&wire, 400);
+	wire_read_part(&wire, 1000, true);
+	wire_send(&wire, 1010);
+	EXPECT_GAUGES(wire, 1, 0);
+	wire_read_part(&wire, 1100, true);
+	EXPECT_LAST(wire, 900, 10);
+	wire_send(&wire, 1120);
+	wire_read_part(&wire, 1300, false);
+	EXPECT_LAST(wire, 900, 20);
+	wire_send(&wire, 1330);
+	wire_close(&wire, 1400);
+	EXPECT_LAST(wire, 900, 30);
+	cr_expect_eq(wire.ended, 3);
+	cr_expect_eq(wire.abandoned_queued, 0);
+}
+
+/* Of more than three, the machine knows the first two and the last. */
+Test(request_limits, of_many_requests_read_one_by_one_none_has_waited_too_long)
+{
+	struct wire wire = wire_open();
+
+	for (int i = 1; i <= 5; i++)
+		wire_arrive(&wire, 100 * i);
+	for (int i = 1; i <= 5; i++) {
+		wire_read_part(&wire, 1000 * i, i < 5);
+		cr_expect_leq(wire.conn.queue_ns, 1000 * i - 100 * i, "of request %d", i);
+		wire_send(&wire, 1000 * i + 10);
+	}
+	wire_close(&wire, 9000);
+	EXPECT_LAST(wire, 5000 - 500, 10);
+	cr_expect_eq(wire.ended, 5);
+}
+
+Test(request_limits, a_request_read_in_full_leaves_no_arrival_to_the_next)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_arrive(&wire, 200);
+	wire_arrive(&wire, 300);
+	wire_read(&wire, 400);
+	wire_send(&wire, 500);
+	EXPECT_GAUGES(wire, 0, 0);
+	wire_arrive(&wire, 600);
+	wire_read(&wire, 700);
+	EXPECT_LAST(wire, 300, 100);
+	wire_send(&wire, 800);
+	wire_close(&wire, 900);
+	EXPECT_LAST(wire, 100, 100);
+}
+
+/* --- bytes that nobody reads any more --------------------------------------------------------- */
+
+Test(request_limits, the_rest_of_a_body_that_was_there_at_the_answer_is_no_abandoned_request)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_arrive(&wire, 150);
+	wire_read_part(&wire, 200, true);
+	wire_arrive(&wire, 250);
+	wire_send(&wire, 300);
+	wire_close(&wire, 400);
+	cr_expect_eq(wire.ended, 1);
+	EXPECT_LAST(wire, 100, 100);
+	cr_expect_eq(wire.abandoned_queued, 0);
+	cr_expect_eq(wire.abandoned_service, 0);
+}
+
+Test(request_limits, what_comes_after_the_answer_and_is_never_read_is_an_abandoned_request)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	wire_arrive(&wire, 350);
+	wire_close(&wire, 400);
+	cr_expect_eq(wire.ended, 1);
+	cr_expect_eq(wire.abandoned_queued, 1);
+}
+
+Test(request_limits, a_request_behind_the_rest_of_a_body_is_abandoned_as_well)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_arrive(&wire, 150);
+	wire_read_part(&wire, 200, true);
+	wire_send(&wire, 300);
+	wire_arrive(&wire, 350);
+	wire_close(&wire, 400);
+	cr_expect_eq(wire.ended, 1);
+	cr_expect_eq(wire.abandoned_queued, 1);
+}

@@ -2,11 +2,15 @@
 /*
  * A service of one thread around epoll with non-blocking sockets and requests of a fixed size.
  *
- * Commands: `stuck` (the loop stands still), `release`, `stats`, `quit`.
+ * --ports: how many ports to listen on, --port and others that are free.
+ *
+ * Commands: `stuck` (the loop stands still), `release`, `stats`, `ports` (all of them), `quit`.
  */
 #include <sys/epoll.h>
 
 #include "workload.h"
+
+#define PORTS_MAX 256
 
 struct connection {
 	int fd;
@@ -15,7 +19,8 @@ struct connection {
 
 struct server {
 	int epoll;
-	int listener;
+	int listeners[PORTS_MAX];
+	long ports;
 	long request_bytes;
 	long response_bytes;
 	uint64_t requests;
@@ -30,10 +35,10 @@ static void epoll_add(const struct server *server, int fd, void *tag)
 		die("epoll_ctl");
 }
 
-static void connection_open(struct server *server)
+static void connection_open(struct server *server, int listener)
 {
 	struct connection *new;
-	int fd = accept4(server->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd < 0)
 		return;
@@ -70,6 +75,35 @@ static void connection_serve(struct server *server, struct connection *connectio
 		connection_close(connection);
 }
 
+static void listeners_open(struct server *server, const char *address, long port, long backlog)
+{
+	long i;
+
+	for (i = 0; i < server->ports; i++) {
+		server->listeners[i] = listen_open(address, i ? 0 : port, backlog);
+		epoll_add(server, server->listeners[i], &server->listeners[i]);
+	}
+}
+
+/* The listener that an event is tagged with; NULL if it is a connection's. */
+static const int *listener_tagged(const struct server *server, const void *tag)
+{
+	const int *first = server->listeners;
+
+	return (const int *)tag >= first && (const int *)tag < first + PORTS_MAX ? tag : NULL;
+}
+
+static void ports_print(const struct server *server)
+{
+	char key[16];
+	long i;
+
+	for (i = 0; i < server->ports; i++) {
+		snprintf(key, sizeof(key), "port%ld", i);
+		stat_print(key, socket_port(server->listeners[i]));
+	}
+}
+
 /* A line from standard input, read without a buffer so that epoll knows what is left. */
 static bool line_read(char *line, size_t size)
 {
@@ -100,41 +134,47 @@ static void command_obey(struct server *server)
 			stuck = false;
 		else if (!strcmp(line, "stats"))
 			stat_print("requests", server->requests);
+		else if (!strcmp(line, "ports"))
+			ports_print(server);
 		command_done();
 	} while (stuck);
 }
 
 int main(int argc, char **argv)
 {
-	struct server server = { .request_bytes = 100, .response_bytes = 100 };
+	struct server server = { .ports = 1, .request_bytes = 100, .response_bytes = 100 };
 	const char *address = "127.0.0.1";
 	long port = 0, backlog = 128;
 	const struct option_row options[] = {
 		{ "address", NULL, &address, "to listen on" },
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
-		{ "backlog", &backlog, NULL, "of the listener" },
+		{ "ports", &server.ports, NULL, "how many to listen on" },
+		{ "backlog", &backlog, NULL, "of the listeners" },
 		{ "request-bytes", &server.request_bytes, NULL, "size of every request" },
 		{ "response-bytes", &server.response_bytes, NULL, "size of every response" },
 		{ 0 },
 	};
 
 	options_parse(options, argc, argv);
-	server.listener = listen_open(address, port, backlog);
+	if (!server.ports || server.ports > PORTS_MAX)
+		die("1 to %d ports", PORTS_MAX);
 	server.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (server.epoll < 0)
 		die("epoll_create1");
-	epoll_add(&server, server.listener, &server.listener);
+	listeners_open(&server, address, port, backlog);
 	epoll_add(&server, STDIN_FILENO, &server);
-	ready_print(server.listener);
+	ready_print(server.listeners[0]);
 	for (;;) {
 		struct epoll_event event;
+		const int *listener;
 
 		if (epoll_wait(server.epoll, &event, 1, -1) != 1)
 			continue;
+		listener = listener_tagged(&server, event.data.ptr);
 		if (event.data.ptr == &server)
 			command_obey(&server);
-		else if (event.data.ptr == &server.listener)
-			connection_open(&server);
+		else if (listener)
+			connection_open(&server, *listener);
 		else
 			connection_serve(&server, event.data.ptr);
 	}

@@ -4,7 +4,7 @@
  * (and answers nobody), because only what listens is a workload. Threads name themselves locker-N,
  * the main thread main-0; short threads inherit the name of the thread that starts them.
  *
- * --mode=mutex, rwlock (odd threads read) or pi: contend on one lock, held for --hold-us of
+ * --mode=mutex, robust, pi or rwlock (odd threads read): contend on one lock, held for --hold-us of
  *   computation and --hold-sleep-us of sleep, with --think-us of sleep between.
  * --mode=condvar: wait on a condition variable; sleepers: sleep again and again; blocked: read an
  *   empty pipe; burn: compute.
@@ -144,10 +144,9 @@ static mode_fn mode_find(const char *name)
 		const char *name;
 		mode_fn run;
 	} modes[] = {
-		{ "mutex", contend },        { "rwlock", contend },
-		{ "pi", contend },           { "condvar", wait_for_end },
-		{ "sleepers", sleep_again }, { "churn", churn },
-		{ "blocked", read_nothing }, { "burn", burn },
+		{ "mutex", contend }, { "robust", contend },       { "rwlock", contend },
+		{ "pi", contend },    { "condvar", wait_for_end }, { "sleepers", sleep_again },
+		{ "churn", churn },   { "blocked", read_nothing }, { "burn", burn },
 	};
 	size_t i;
 
@@ -232,6 +231,8 @@ static void locker_init(struct locker *locker)
 	pthread_mutexattr_init(&attributes);
 	if (!strcmp(locker->mode, "pi"))
 		pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+	if (!strcmp(locker->mode, "robust"))
+		pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
 	errno = pthread_mutex_init(&locker->mutex, &attributes);
 	if (errno)
 		die("pthread_mutex_init");

@@ -293,10 +293,11 @@ int main(int argc, char **argv)
 				 .filled = PTHREAD_COND_INITIALIZER,
 				 .shared = PTHREAD_MUTEX_INITIALIZER };
 	const char *address = "127.0.0.1", *take = "";
-	long port = 0, workers = 4, backlog = 128;
+	long port = 0, unbound = 0, workers = 4, backlog = 128;
 	const struct option_row options[] = {
 		{ "address", NULL, &address, "to listen on" },
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
+		{ "unbound", &unbound, NULL, "1: listen without bind, whatever the port" },
 		{ "backlog", &backlog, NULL, "of the listener" },
 		{ "workers", &workers, NULL, "threads in the pool" },
 		{ "mode", NULL, &server.mode, "accept or queue" },
@@ -318,7 +319,11 @@ int main(int argc, char **argv)
 	if (server.request_bytes > MESSAGE_MAX || server.response_bytes > MESSAGE_MAX)
 		die("messages are at most %d bytes", MESSAGE_MAX);
 	server.queue_end = &server.queue;
-	server.listener = *take ? handover_take(take) : listen_open(address, port, backlog);
+	if (*take)
+		server.listener = handover_take(take);
+	else
+		server.listener = unbound ? listen_unbound(backlog)
+					  : listen_open(address, port, backlog);
 	threads_start(&server, workers);
 	ready_print(server.listener);
 	commands_obey(&server);

@@ -159,17 +159,32 @@ static inline int listen_open(const char *address, long port, long backlog)
 	return fd;
 }
 
-static inline void ready_print(int listener)
+/* The same without bind(2): the kernel finds the port while it makes the socket listen. */
+static inline int listen_unbound(long backlog)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || listen(fd, (int)backlog))
+		die("cannot listen without bind");
+	return fd;
+}
+
+static inline uint64_t socket_port(int fd)
 {
 	struct sockaddr_storage name;
 	socklen_t length = sizeof(name);
 	char port[16];
 
-	if (getsockname(listener, (struct sockaddr *)&name, &length) ||
+	if (getsockname(fd, (struct sockaddr *)&name, &length) ||
 	    getnameinfo((struct sockaddr *)&name, length, NULL, 0, port, sizeof(port),
 			NI_NUMERICSERV))
 		die("no socket name");
-	printf("ready %s\n", port);
+	return strtoul(port, NULL, 10);
+}
+
+static inline void ready_print(int listener)
+{
+	printf("ready %" PRIu64 "\n", socket_port(listener));
 	fflush(stdout);
 }
 

@@ -9,8 +9,6 @@ longer than EPISODE_GAP_NS between two waits that are one elsewhere. What is cou
 with == and stays exact.
 """
 
-import os
-import re
 import shutil
 import subprocess
 
@@ -23,13 +21,8 @@ PATIENCE = 5
 UNFIT = {
     "test_time_in_fsync_is_disk": "its files are in memory",
     "test_a_worker_that_waits_for_another_service": "the worker's own CPU time is no small part",
-    "sleeping-rwlock": "more than EPISODE_GAP_NS between the waits for its two words",
+    "-rwlock": "more than EPISODE_GAP_NS between the waits for its two words",
 }
-# Tests of threads that look at requests too.
-OF_REQUESTS = (
-    "test_a_java_pool_serves",
-    "test_cpu_time_of_a_service",
-)
 
 _approx = pytest.approx
 _run = subprocess.run
@@ -51,23 +44,8 @@ pytest.approx = approx
 subprocess.run = run
 
 
-def _listener(port):
-    """The executable's name of who listens on @port: what a workload outside of units is called."""
-    text = subprocess.check_output(["ss", "-Hltnp", f"sport = :{port}"], text=True)
-    return os.path.basename(os.readlink(f"/proc/{re.search(r'pid=([0-9]+)', text)[1]}/exe"))
-
-
-def _workload_without_requests(exporter, port):
-    name = _listener(port)
-    exporter.wait_until(lambda scrape: scrape.rows("workload_processes", workload=name))
-    return name
-
-
 def _is_unfit(item):
-    names = list(UNFIT)
-    if "requests" not in os.environ.get("WORKLOAD_TEST_FEATURES", "requests"):
-        names += OF_REQUESTS
-    if any(name in item.name for name in names):
+    if any(name in item.name for name in UNFIT):
         return True
     wants_java = "java" in item.name or "quiet" in item.fixturenames
     return wants_java and not shutil.which("java")  # the other architecture's files have none
@@ -80,18 +58,9 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_sessionstart(session):
-    """Where requests are off no series has a port: a workload is found by its process then."""
     import exporter  # on the path since the conftest of the live tests
 
     exporter.START_SECONDS *= PATIENCE
     kind = exporter.Exporter
     for wait in (kind.wait_until, kind.wait_for_equal, kind.wait_for_endpoint):
         wait.__defaults__ = (exporter.WAIT_SECONDS * PATIENCE,)
-    by_port = kind.workload_of
-
-    def workload_of(self, port):
-        if any("requests off" in line for line in self.log if line):
-            return _workload_without_requests(self, port)
-        return by_port(self, port)
-
-    kind.workload_of = workload_of

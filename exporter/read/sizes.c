@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "read/sizes.h"
+
+#include <bpf/libbpf.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "abi/limits.h"
+#include "abi/threads.h"
+
+static unsigned int shards_for(unsigned int cpus)
+{
+	unsigned int shards = 1;
+
+	while (shards < cpus && shards < SHARDS_MAX)
+		shards *= 2;
+	return shards;
+}
+
+static unsigned int pools_for(unsigned int cpus)
+{
+	size_t fit = POOL_STATES_BYTES_MAX / ((cpus + 1) * sizeof(struct pool_shard));
+
+	if (fit > POOLS_MAX)
+		return POOLS_MAX;
+	return fit < POOLS_MIN ? POOLS_MIN : (unsigned int)fit;
+}
+
+int map_sizes_read(struct map_sizes *sizes)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	if (cpus < 0)
+		return cpus;
+	sizes->cpus = (unsigned int)cpus;
+	sizes->shards = shards_for(sizes->cpus);
+	sizes->pools = pools_for(sizes->cpus);
+	return 0;
+}
+
+int map_sizes_apply(const struct map_sizes *sizes, struct bpf_map *map)
+{
+	const char *name = bpf_map__name(map);
+
+	if (!strcmp(name, "endpoints"))
+		return bpf_map__set_max_entries(map, ENDPOINTS_MAX * sizes->shards);
+	if (!strcmp(name, "pool_waits"))
+		return bpf_map__set_max_entries(map, sizes->pools * sizes->shards);
+	if (!strcmp(name, "pool_states"))
+		return bpf_map__set_max_entries(map, sizes->pools * (sizes->cpus + 1));
+	return 0;
+}

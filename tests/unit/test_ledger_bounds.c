@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ledger.h"
+#include "ledger_parts.h"
+
+#define PORTS LEDGER_WORKLOAD_PORTS_MAX
+#define NO_ROW UINT64_MAX
+
+/* Requests in a row as it was shown last, or NO_ROW. */
+static uint64_t requests(const struct ledger *ledger, const char *name, const char *port)
+{
+	size_t len;
+	const struct endpoint_row *rows = ledger_endpoints(ledger, &len);
+
+	for (size_t i = 0; i < len; i++) {
+		if (!strcmp(rows[i].workload, name) && !strcmp(rows[i].port, port))
+			return rows[i].queue.bucket[3];
+	}
+	return NO_ROW;
+}
+
+static uint64_t all_requests(const struct ledger *ledger)
+{
+	size_t len;
+	const struct endpoint_row *rows = ledger_endpoints(ledger, &len);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < len; i++)
+		sum += rows[i].queue.bucket[3];
+	return sum;
+}
+
+static size_t endpoints_len(const struct ledger *ledger)
+{
+	size_t len;
+
+	ledger_endpoints(ledger, &len);
+	return len;
+}
+
+static void add(struct ledger *ledger, ledger_handle handle, unsigned int port, uint64_t count)
+{
+	const struct endpoint_row part = endpoint(count);
+
+	ledger_add_endpoint(ledger, handle, (uint16_t)port, &part);
+}
+
+static void fold(struct ledger *ledger, ledger_handle handle, unsigned int port, uint64_t count)
+{
+	const struct endpoint_row part = endpoint(count);
+
+	ledger_fold_endpoint(ledger, handle, (uint16_t)port, &part);
+}
+
+static void add_ports(struct ledger *ledger, ledger_handle handle, unsigned int from,
+		      unsigned int to)
+{
+	for (unsigned int port = from; port <= to; port++)
+		add(ledger, handle, port, 1);
+}
+
+/* One scrape in which ports @from to @to live, with one request each. */
+static void scrape_ports(struct ledger *ledger, ledger_handle handle, unsigned int from,
+			 unsigned int to, uint64_t now_ns)
+{
+	ledger_begin(ledger);
+	add_ports(ledger, handle, from, to);
+	cr_assert_eq(ledger_end(ledger, now_ns), 0);
+}
+
+Test(ledger_bounds, ports_past_the_bound_of_their_workload_are_its_other_and_counted_once)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle big = workload(ledger, "big", ""), small = workload(ledger, "small", "");
+
+	for (uint64_t i = 1; i <= 3; i++) {
+		ledger_begin(ledger);
+		add_ports(ledger, big, 1, PORTS + 6);
+		add_ports(ledger, small, 80, 80);
+		cr_assert_eq(ledger_end(ledger, i * SECOND), 0);
+		cr_expect_eq(endpoints_len(ledger), PORTS + 1 + 1);
+		cr_expect_eq(requests(ledger, "big", "64"), 1);
+		cr_expect_eq(requests(ledger, "big", "65"), NO_ROW);
+		cr_expect_eq(requests(ledger, "big", "other"), 6);
+		cr_expect_eq(requests(ledger, "small", "80"), 1);
+		cr_expect_eq(ledger_rows_full(ledger), 6, "not again at each scrape");
+		cr_expect_eq(workloads_len(ledger), 2, "workload other has nothing");
+	}
+}
+
+Test(ledger_bounds, a_full_workload_has_room_for_its_own_other)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+
+	ledger_begin(ledger);
+	add_ports(ledger, handle, 1, PORTS);
+	add(ledger, handle, 0, 7);
+	add(ledger, handle, 9000, 2);
+	cr_assert_eq(ledger_end(ledger, SECOND), 0);
+	cr_expect_eq(requests(ledger, "web", "other"), 9);
+	cr_expect_eq(ledger_rows_full(ledger), 1, "port 0 is where it belongs");
+}
+
+Test(ledger_bounds, pools_past_the_bound_of_their_workload_are_its_other)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	const struct pool_row *rows;
+	struct pool_row part = pool(1000);
+	char name[16];
+	size_t len;
+
+	for (unsigned int i = 0; i < LEDGER_WORKLOAD_POOLS_MAX + 5; i++) {
+		snprintf(name, sizeof(name), "a-%03u", i);
+		ledger_fold_pool(ledger, handle, name, &part);
+	}
+	scrape_nothing(ledger, SECOND);
+	rows = ledger_pools(ledger, &len);
+	cr_assert_eq(len, LEDGER_WORKLOAD_POOLS_MAX + 1);
+	cr_expect_eq(rows[0].thread_ns[STATE_IDLE], 1000);
+	cr_expect_str_eq(rows[len - 1].pool, "other");
+	cr_expect_eq(rows[len - 1].thread_ns[STATE_IDLE], 5000);
+	cr_expect_eq(rows[len - 1].mutex.bucket[HIST_BUCKETS - 1], 25);
+	cr_expect_eq(ledger_rows_full(ledger), 5);
+}
+
+/*
+ * A server whose short-lived children each listen on a port of their own. Every tenth of them
+ * happens to live during a scrape.
+ */
+Test(ledger_bounds, short_lived_children_on_ephemeral_ports_neither_fill_the_ledger_nor_vanish)
+{
+	enum { CHILDREN = 420 };
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle parent = workload(ledger, "churn", ""), real;
+	uint64_t now_ns = SECOND;
+
+	for (unsigned int i = 1; i <= CHILDREN; i++) {
+		if (i % 10 == 0) {
+			ledger_begin(ledger);
+			add(ledger, parent, 8080, 1000);
+			add(ledger, parent, 30000 + i, 2);
+			cr_assert_eq(ledger_end(ledger, now_ns += SECOND), 0);
+			cr_expect_eq(all_requests(ledger), 1000 + 3 * (i - 1) + 2);
+		}
+		fold(ledger, parent, 30000 + i, 3);
+	}
+	real = workload(ledger, "real", "");
+	ledger_begin(ledger);
+	add(ledger, parent, 8080, 1000);
+	add(ledger, real, 443, 5);
+	cr_assert_eq(ledger_end(ledger, now_ns += SECOND), 0);
+	cr_expect_eq(endpoints_len(ledger), PORTS + 1 + 1);
+	cr_expect_eq(requests(ledger, "real", "443"), 5);
+	cr_expect_eq(requests(ledger, "churn", "8080"), 1000);
+	cr_expect_eq(requests(ledger, "churn", "other"), 3 * (CHILDREN - (PORTS - 1)));
+	cr_expect_eq(all_requests(ledger), 1000 + 5 + 3 * CHILDREN);
+	cr_expect_eq(ledger_rows_full(ledger), CHILDREN - (PORTS - 1));
+
+	for (int i = 0; i < 2; i++) {
+		ledger_begin(ledger);
+		add(ledger, parent, 8080, 1000);
+		add(ledger, real, 443, 5);
+		cr_assert_eq(ledger_end(ledger, now_ns += GRACE), 0);
+	}
+	cr_expect_eq(endpoints_len(ledger), 2, "the children's history is gone, the parent lives");
+	cr_expect_eq(requests(ledger, "churn", "8080"), 1000);
+}
+
+Test(ledger_bounds, a_port_without_live_parts_vanishes_after_its_grace_while_its_workload_lives)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	uint64_t gone_ns = 1000 * SECOND;
+
+	scrape_ports(ledger, handle, 80, 81, SECOND);
+	fold(ledger, handle, 81, 9);
+	scrape_ports(ledger, handle, 80, 80, gone_ns);
+	cr_expect_eq(requests(ledger, "web", "81"), 9, "its last values are shown");
+	scrape_ports(ledger, handle, 80, 80, gone_ns + GRACE);
+	cr_expect_eq(requests(ledger, "web", "81"), 9);
+	scrape_ports(ledger, handle, 80, 80, gone_ns + GRACE + 1);
+	cr_expect_eq(requests(ledger, "web", "81"), NO_ROW);
+	cr_expect_eq(requests(ledger, "web", "80"), 1);
+	scrape_ports(ledger, handle, 80, 81, gone_ns + GRACE + 2);
+	cr_expect_eq(requests(ledger, "web", "81"), 1, "it starts from 0");
+}
+
+Test(ledger_bounds, a_port_that_returns_or_is_folded_to_within_its_grace_goes_on)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+
+	scrape_ports(ledger, handle, 80, 81, SECOND);
+	fold(ledger, handle, 81, 9);
+	scrape_ports(ledger, handle, 80, 80, 2 * SECOND);
+	scrape_ports(ledger, handle, 80, 81, 3 * SECOND + GRACE);
+	cr_expect_eq(requests(ledger, "web", "81"), 10);
+	fold(ledger, handle, 81, 4);
+	scrape_ports(ledger, handle, 80, 80, 4 * SECOND + GRACE);
+	fold(ledger, handle, 81, 5);
+	scrape_ports(ledger, handle, 80, 80, 5 * SECOND + 2 * GRACE);
+	cr_expect_eq(requests(ledger, "web", "81"), 18, "its grace began anew");
+	scrape_ports(ledger, handle, 80, 80, 6 * SECOND + 3 * GRACE);
+	cr_expect_eq(requests(ledger, "web", "81"), NO_ROW);
+}
+
+Test(ledger_bounds, what_is_in_other_stays_there_for_its_life_while_new_ports_take_free_rows)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	uint64_t now_ns = SECOND;
+
+	scrape_ports(ledger, handle, 1, PORTS + 1, now_ns);
+	for (unsigned int port = 1; port <= 10; port++)
+		fold(ledger, handle, port, 1);
+	for (int i = 0; i < 3; i++)
+		scrape_ports(ledger, handle, 11, PORTS + 1, now_ns += GRACE);
+	cr_expect_eq(endpoints_len(ledger), PORTS - 10 + 1);
+	cr_expect_eq(requests(ledger, "web", "65"), NO_ROW, "a free row would show it twice");
+	cr_expect_eq(requests(ledger, "web", "other"), 1);
+	scrape_ports(ledger, handle, 11, PORTS + 2, now_ns += SECOND);
+	cr_expect_eq(requests(ledger, "web", "66"), 1, "a new port");
+	cr_expect_eq(requests(ledger, "web", "other"), 1);
+	cr_expect_eq(ledger_rows_full(ledger), 1);
+
+	fold(ledger, handle, PORTS + 1, 4);
+	for (int i = 0; i < 2; i++) {
+		scrape_ports(ledger, handle, 11, PORTS, now_ns += GRACE);
+		cr_expect_eq(requests(ledger, "web", "other"), 4);
+		cr_expect_eq(all_requests(ledger), PORTS - 10 + 4 + 1);
+	}
+	scrape_ports(ledger, handle, 11, PORTS, now_ns += SECOND);
+	cr_expect_eq(requests(ledger, "web", "other"), NO_ROW);
+	scrape_ports(ledger, handle, 11, PORTS + 1, now_ns += SECOND);
+	cr_expect_eq(requests(ledger, "web", "65"), 1, "now it is new");
+	cr_expect_eq(ledger_rows_full(ledger), 1);
+}
+
+Test(ledger_bounds, a_port_in_other_that_a_scrape_could_not_read_is_not_taken_for_a_new_one)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	uint64_t now_ns = SECOND;
+
+	scrape_ports(ledger, handle, 1, PORTS + 1, now_ns);
+	for (int i = 0; i < 3; i++)
+		scrape_ports(ledger, handle, 2, PORTS + 1, now_ns += GRACE);
+	scrape_ports(ledger, handle, 2, PORTS, now_ns += SECOND);
+	cr_expect_eq(requests(ledger, "web", "other"), 1);
+	scrape_ports(ledger, handle, 2, PORTS + 1, now_ns += SECOND);
+	cr_expect_eq(requests(ledger, "web", "65"), NO_ROW);
+	cr_expect_eq(all_requests(ledger), PORTS);
+	cr_expect_eq(ledger_rows_full(ledger), 1);
+}
+
+Test(ledger_bounds, a_row_stays_for_what_is_diverted_to_it_even_if_the_clock_steps_back)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	uint64_t now_ns = 1000 * SECOND;
+
+	scrape_ports(ledger, handle, 1, PORTS + 1, now_ns);
+	scrape_ports(ledger, handle, 1, PORTS, now_ns + 900 * SECOND);
+	fold(ledger, handle, 0, 3);
+	scrape_ports(ledger, handle, 1, PORTS, now_ns);
+	scrape_ports(ledger, handle, 1, PORTS, now_ns + GRACE + 1);
+	scrape_ports(ledger, handle, 1, PORTS + 1, now_ns + GRACE + 2);
+	cr_expect_eq(requests(ledger, "web", "other"), 4);
+}
+
+Test(ledger_bounds, each_part_in_other_is_counted_once)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	/* Two trees on one port, of which one is replaced, then one that no scrape ever sees. */
+	static const struct {
+		unsigned int folds, adds;
+		uint64_t full, requests;
+	} steps[] = {
+		{ 0, 1, 1, 1 }, { 0, 2, 2, 2 }, { 0, 2, 2, 2 }, { 1, 1, 2, 2 },
+		{ 0, 2, 3, 3 }, { 2, 0, 3, 3 }, { 1, 0, 4, 4 }, { 0, 0, 4, 4 },
+	};
+
+	scrape_ports(ledger, handle, 1, PORTS, SECOND);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		for (unsigned int n = 0; n < steps[i].folds; n++)
+			fold(ledger, handle, 9000, 1);
+		ledger_begin(ledger);
+		for (unsigned int n = 0; n < steps[i].adds; n++)
+			add(ledger, handle, 9000, 1);
+		cr_assert_eq(ledger_end(ledger, (i + 2) * SECOND), 0);
+		cr_expect_eq(ledger_rows_full(ledger), steps[i].full, "step %zu", i);
+		cr_expect_eq(requests(ledger, "web", "other"), steps[i].requests, "step %zu", i);
+	}
+}
+
+Test(ledger_bounds, a_full_table_diverts_to_the_other_of_all_until_rows_are_free)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle small = workload(ledger, "small", "");
+	uint64_t now_ns = SECOND;
+	char name[8];
+
+	ledger_begin(ledger);
+	for (unsigned int left = LEDGER_ENDPOINTS_MAX - 1, i = 0; left; i++) {
+		unsigned int len = left < PORTS ? left : PORTS;
+
+		snprintf(name, sizeof(name), "big%02u", i);
+		add_ports(ledger, workload(ledger, name, ""), 1, len);
+		left -= len;
+	}
+	add_ports(ledger, small, 1, 4);
+	cr_assert_eq(ledger_end(ledger, now_ns), 0);
+	cr_expect_eq(endpoints_len(ledger), LEDGER_ENDPOINTS_MAX);
+	cr_expect_eq(requests(ledger, "other", "other"), 4);
+	cr_expect_eq(ledger_rows_full(ledger), 4);
+	for (int i = 0; i < 3; i++)
+		scrape_ports(ledger, small, 1, 4, now_ns += GRACE);
+	cr_expect_eq(endpoints_len(ledger), 1, "the big ones are gone");
+	cr_expect_eq(requests(ledger, "other", "other"), 4);
+	scrape_ports(ledger, small, 0, 5, now_ns += SECOND);
+	cr_expect_eq(requests(ledger, "small", "5"), 1);
+	cr_expect_eq(requests(ledger, "small", "other"), 1, "port 0, which is new as well");
+	cr_expect_eq(requests(ledger, "other", "other"), 4);
+	cr_expect_eq(ledger_rows_full(ledger), 4);
+	for (int i = 0; i < 3; i++)
+		scrape_ports(ledger, small, 5, 5, now_ns += GRACE);
+	scrape_ports(ledger, small, 1, 1, now_ns += SECOND);
+	cr_expect_eq(requests(ledger, "small", "1"), 1, "1 to 4 ended long ago");
+	cr_expect_eq(requests(ledger, "other", "other"), 4, "this row stays");
+}
+
+Test(ledger_bounds, more_detours_than_are_remembered_crowd_a_workload_until_they_ended)
+{
+	enum { KNOWN = PORTS + LEDGER_DETOURS_MAX, LAST = KNOWN + 10 };
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	uint64_t now_ns = SECOND;
+
+	for (int i = 0; i < 2; i++) {
+		scrape_ports(ledger, handle, 1, LAST, now_ns += SECOND);
+		cr_expect_eq(requests(ledger, "web", "other"), LAST - PORTS);
+		cr_expect_eq(ledger_rows_full(ledger), LAST - PORTS);
+	}
+	for (unsigned int port = 1; port <= KNOWN; port++)
+		fold(ledger, handle, port, 1);
+	for (int i = 0; i < 3; i++)
+		scrape_ports(ledger, handle, KNOWN + 1, LAST, now_ns += GRACE);
+	cr_expect_eq(endpoints_len(ledger), 1, "rows are free, but who came unremembered lives");
+	cr_expect_eq(requests(ledger, "web", "other"), LAST - PORTS);
+	scrape_ports(ledger, handle, KNOWN + 1, LAST + 1, now_ns += SECOND);
+	cr_expect_eq(requests(ledger, "web", "other"), LAST + 1 - PORTS);
+	cr_expect_eq(ledger_rows_full(ledger), LAST + 1 - PORTS);
+
+	for (unsigned int port = KNOWN + 1; port <= LAST + 1; port++)
+		fold(ledger, handle, port, 1);
+	scrape_ports(ledger, handle, 0, 0, now_ns += SECOND);
+	scrape_ports(ledger, handle, 0, 0, now_ns += GRACE);
+	scrape_ports(ledger, handle, 0, 0, now_ns += SECOND);
+	scrape_ports(ledger, handle, 1, 2, now_ns += SECOND);
+	cr_expect_eq(requests(ledger, "web", "1"), 1, "the crowd is over");
+	cr_expect_eq(requests(ledger, "web", "2"), 1);
+	cr_expect_eq(ledger_rows_full(ledger), LAST + 1 - PORTS);
+}
+
+Test(ledger_bounds, a_workload_that_goes_takes_its_detours_and_its_crowd_with_it)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+
+	scrape_ports(ledger, handle, 1, PORTS + LEDGER_DETOURS_MAX + 10, SECOND);
+	scrape_nothing(ledger, 2 * SECOND);
+	scrape_nothing(ledger, 3 * SECOND + GRACE);
+	cr_expect_eq(endpoints_len(ledger), 0);
+	cr_expect_eq(workloads_len(ledger), 0);
+	handle = workload(ledger, "web", "");
+	scrape_ports(ledger, handle, PORTS + 1, PORTS + 1, 4 * SECOND + GRACE);
+	cr_expect_eq(requests(ledger, "web", "65"), 1);
+}
+
+/* --- parts that come and go at random -------------------------------------------------------- */
+
+enum { LIVES = 150, RANDOM_PORTS = 250, SCRAPES = 400 };
+
+struct life {
+	ledger_handle handle;
+	unsigned int port;
+	uint64_t count; /* requests so far; 0: not born */
+};
+
+struct lives {
+	struct ledger *ledger;
+	struct life life[LIVES];
+	uint64_t random;
+	uint64_t truth; /* requests that there ever were */
+};
+
+static unsigned int random_below(struct lives *lives, unsigned int bound)
+{
+	lives->random = lives->random * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (unsigned int)(lives->random >> 33) % bound;
+}
+
+static void lives_go_on(struct lives *lives)
+{
+	static const char *const names[] = { "a", "b", "c" };
+	unsigned int more;
+
+	for (struct life *life = lives->life; life < lives->life + LIVES; life++) {
+		if (!life->count) {
+			life->handle = workload(lives->ledger, names[random_below(lives, 3)], "");
+			life->port = random_below(lives, RANDOM_PORTS);
+		}
+		more = 1 + random_below(lives, 5);
+		life->count += more;
+		lives->truth += more;
+		if (random_below(lives, 4))
+			continue;
+		fold(lives->ledger, life->handle, life->port, life->count);
+		life->count = 0;
+	}
+}
+
+static void lives_scrape(struct lives *lives, uint64_t now_ns)
+{
+	ledger_begin(lives->ledger);
+	for (const struct life *life = lives->life; life < lives->life + LIVES; life++) {
+		if (life->count)
+			add(lives->ledger, life->handle, life->port, life->count);
+	}
+	cr_assert_eq(ledger_end(lives->ledger, now_ns), 0);
+}
+
+Test(ledger_bounds, whatever_comes_and_goes_within_the_grace_is_shown_exactly_once)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	struct lives lives = { .ledger = ledger, .random = 1 };
+
+	for (uint64_t i = 0; i < SCRAPES; i++) {
+		lives_go_on(&lives);
+		lives_scrape(&lives, SECOND + i);
+		cr_assert_eq(all_requests(ledger), lives.truth);
+		cr_assert_leq(endpoints_len(ledger), 3 * (PORTS + 1));
+	}
+	cr_expect_eq(endpoints_len(ledger), 3 * (PORTS + 1));
+	cr_expect_gt(ledger_rows_full(ledger), 0);
+}
+
+/* What a reader that sums the growth of every row, as Prometheus does, would have seen in all. */
+static uint64_t growth(struct ledger *ledger, uint64_t before[3][RANDOM_PORTS])
+{
+	size_t len;
+	const struct endpoint_row *rows = ledger_endpoints(ledger, &len);
+	uint64_t sum = 0, after[3][RANDOM_PORTS] = { { 0 } };
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned int port = 0, name = (unsigned int)(rows[i].workload[0] - 'a');
+		uint64_t count = rows[i].queue.bucket[3];
+
+		sscanf(rows[i].port, "%u", &port);
+		cr_assert_geq(count, before[name][port], "%s %s went backwards", rows[i].workload,
+			      rows[i].port);
+		sum += count - before[name][port];
+		after[name][port] = count;
+	}
+	memcpy(before, after, sizeof(after));
+	return sum;
+}
+
+Test(ledger_bounds, rows_that_are_freed_and_taken_again_neither_double_nor_lose)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(2);
+	struct lives lives = { .ledger = ledger, .random = 7 };
+	uint64_t before[3][RANDOM_PORTS] = { { 0 } }, seen = 0;
+	size_t least = SIZE_MAX;
+
+	for (uint64_t i = 0; i < SCRAPES; i++) {
+		lives_go_on(&lives);
+		lives_scrape(&lives, SECOND + i);
+		seen += growth(ledger, before);
+		cr_assert_eq(seen, lives.truth);
+		if (i > 10 && endpoints_len(ledger) < least)
+			least = endpoints_len(ledger);
+	}
+	cr_expect_lt(least, 3 * (PORTS + 1), "rows were freed");
+	cr_expect_gt(ledger_rows_full(ledger), 0);
+}
