@@ -24,6 +24,13 @@ DEPS_TEST := libcriterion-dev python3 python3-pytest python3-prometheus-client p
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
 
+# What the kernel matrix needs, and what its emulated arm64 machine runs from and is linked with.
+DEPS_KERNELS := qemu-system-x86 qemu-system-arm busybox-static cpio gcc-aarch64-linux-gnu
+ARM64_USERLAND := dash bash coreutils grep sed mount util-linux procps libc6-dev libbpf-dev libelf-dev \
+                  zlib1g-dev libmicrohttpd-dev uthash-dev busybox-static bpftool llvm python3 \
+                  python3-pytest python3-prometheus-client nginx-light redis-server redis-tools \
+                  apache2-utils iproute2 curl
+
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 BRANCH   := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null || echo unknown)
@@ -54,8 +61,8 @@ LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle netw
 
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*.[ch] exporter/*/*.[ch] tests/*/*.[ch])
 
-.PHONY: help deps deps-test deps-lint all run demo test test-unit test-bpf test-live lint format \
-        clean install readme
+.PHONY: help deps deps-test deps-lint all bpf-all run demo test test-unit test-bpf test-live \
+        test-kernels workloads lint format clean install readme
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -151,6 +158,19 @@ test-live: all $(WORKLOADS) ## live tests against real servers on this kernel
 	$(Q)$(PYTHON) -m pytest -q -p no:cacheprovider tests/live
 	$(Q)WORKLOAD_EXPORTER_FLAGS=--requests.backend=syscall \
 		$(PYTHON) -m pytest -q -p no:cacheprovider $(LIVE_REQUESTS)
+
+workloads: $(WORKLOADS)
+
+ARM64_DIR  := $(BUILD)/kernels/userland-arm64
+ARM64_MAKE  = $(MAKE) --no-print-directory BUILD=$(BUILD)/arm64 ARCH=arm64 \
+              CC="aarch64-linux-gnu-gcc --sysroot=$(CURDIR)/$(ARM64_DIR)/root"
+
+test-kernels: deps-test ## the live tests on a matrix of kernels in emulated machines (KERNELS=...)
+	$(Q)scripts/deps.sh $(DEPS_KERNELS)
+	$(Q)tests/kernels/userland.sh $(ARM64_DIR) arm64 $(ARM64_USERLAND)
+	$(Q)$(MAKE) --no-print-directory all bpf-all workloads
+	$(Q)$(ARM64_MAKE) all workloads
+	$(Q)$(PYTHON) -B tests/kernels/run.py $(KERNELS)
 
 # --- upkeep ---------------------------------------------------------------------------------------
 

@@ -152,6 +152,7 @@ void collector_collect(struct collector *collector, struct snapshot *snapshot)
 	snapshot->endpoints = ledger_endpoints(collector->ledger, &snapshot->endpoints_len);
 	snapshot->pools = ledger_pools(collector->ledger, &snapshot->pools_len);
 
+	collector->kernel->lost[DROP_SKIPPED] = loader_skipped(collector->kernel->loader);
 	collector->kernel->lost[DROP_WORKLOADS_FULL] = ledger_workloads_full(collector->ledger);
 	collector->kernel->lost[DROP_SERIES_FULL] = ledger_rows_full(collector->ledger);
 	kernel_drops(collector->kernel, collector->drops);

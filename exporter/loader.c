@@ -450,16 +450,33 @@ int loader_walk(struct loader *loader, enum walk walk)
 	return walks_run(&loader->walks, walk);
 }
 
+static int program_info(const struct bpf_program *program, struct bpf_prog_info *info)
+{
+	__u32 len = sizeof(*info);
+	int fd = bpf_program__fd(program);
+
+	memset(info, 0, sizeof(*info));
+	return fd < 0 ? fd : bpf_obj_get_info_by_fd(fd, info, &len);
+}
+
+uint64_t loader_skipped(const struct loader *loader)
+{
+	struct bpf_prog_info info;
+	uint64_t skipped = 0;
+
+	for (size_t i = 0; i < loader->probes_len; i++)
+		if (!program_info(loader->programs[i], &info))
+			skipped += info.recursion_misses;
+	return skipped;
+}
+
 size_t loader_programs(const struct loader *loader, struct program_row *rows, size_t cap)
 {
+	struct bpf_prog_info info;
 	size_t len = 0;
 
 	for (size_t i = 0; i < loader->probes_len && len < cap; i++) {
-		struct bpf_prog_info info = {};
-		__u32 info_len = sizeof(info);
-		int fd = bpf_program__fd(loader->programs[i]);
-
-		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &info_len))
+		if (program_info(loader->programs[i], &info))
 			continue;
 		rows[len++] = (struct program_row){
 			.program = loader->probes[i].probe,

@@ -66,6 +66,12 @@ enum backend loader_backend(const struct loader *loader);
 int loader_walk(struct loader *loader, enum walk walk);
 
 /*
+ * How often the kernel has skipped a program because it was running on the same CPU already
+ * (recursion_misses of struct bpf_prog_info): events that were not seen, of all programs together.
+ */
+uint64_t loader_skipped(const struct loader *loader);
+
+/*
  * Run time and runs of each program, into @rows of @cap; returns how many. Zero unless the kernel
  * keeps BPF statistics.
  */

@@ -16,6 +16,7 @@
 	DROP(BACKLOG_ADOPT, "connection_untracked",                                               \
 	     "in an accept queue when the exporter started")                                      \
 	DROP(UNPAIRED, "request_unpaired", "request whose arrival was not seen: in no histogram") \
+	DROP(SKIPPED, "program_skipped", "event while the same program ran on that CPU")          \
 	DROP(STALE, "slot_stale", "event of a socket whose workload was already retired")         \
 	DROP(DOORBELL, "doorbell_full",                                                           \
 	     "wake-up of user space lost; made up for at the next scrape")                        \

@@ -104,7 +104,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
-	int on_cpu;
+	unsigned int on_cpu; /* __u8 since 7.2: libbpf fits the size of unsigned loads only */
 	int exit_state;
 	unsigned int in_iowait : 1;
 	int pid;

@@ -35,8 +35,8 @@ REQUESTS = [
 ]
 THREADS = ["tests/live/test_threads.py", "tests/live/test_locks.py"]
 
-# QEMU 7.2 gets cmpxchg16b wrong now and then (flags from nowhere, a double fault in the allocator).
-# Kernels can do without it, but 7.x then has no storage for BPF: kmalloc_nolock() always fails.
+# Without cmpxchg16b, which is suspected of a double fault in the allocator seen once under QEMU 7.2.
+# Kernels can do without it, but with 7.x no storage for BPF could be made then.
 CPU = "max,cx16=off"
 CPU_CX16 = "max"
 
