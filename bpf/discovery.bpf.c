@@ -50,7 +50,10 @@ static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 	}
 	tracked->port = sk->__sk_common.skc_num;
 	tracked->drops = sk->sk_drops.counter;
-	tracked_assign(tracked, tree);
+	tracked->tree = tree;
+	/* Without bind(2) it has no port yet (tracked_find_port), and no endpoint. */
+	if (tracked->port)
+		tracked_assign(tracked, tree);
 	return tracked;
 }
 

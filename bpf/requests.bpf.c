@@ -154,13 +154,15 @@ int requests_sweep(struct bpf_iter__bpf_sk_storage_map *ctx)
 
 	if (!sk || !tracked)
 		return 0;
+	state = sk->__sk_common.skc_state;
+	if (state == TCP_LISTEN)
+		tracked_find_port(tracked, sk);
 	shard = tracked_current(tracked);
 	slot = shard ? tracked->slot : SLOT_OTHER;
 	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
 	if (!gauges)
 		return 0;
 	gauges->sockets++;
-	state = sk->__sk_common.skc_state;
 	if (!shard) {
 		/* Its workload was retired: whoever holds the listener is found by a walk. */
 		if (state == TCP_LISTEN)

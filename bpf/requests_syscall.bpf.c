@@ -173,6 +173,16 @@ static inline __u64 first_arrival(struct tracked *tracked, __u64 arrived)
 	return arrived ? arrived : established;
 }
 
+/* A failed call: after a reset the connection is forgotten, but its socket is the one read from. */
+static inline void descriptor_failed(struct task_struct *task, __u32 fd)
+{
+	struct file *file = descriptor_file(task, fd);
+	struct socket *socket = file ? BPF_CORE_READ(file, private_data) : NULL;
+
+	if (socket)
+		request_given_up(BPF_CORE_READ(socket, sk));
+}
+
 static inline void descriptor_read(struct task_struct *task, __u32 fd, long bytes)
 {
 	struct file *file = descriptor_file(task, fd);
@@ -184,10 +194,6 @@ static inline void descriptor_read(struct task_struct *task, __u32 fd, long byte
 
 	if (!tracked)
 		return;
-	if (bytes < 0) {
-		request_given_up(sk);
-		return;
-	}
 	thread = thread_of(task);
 	shard = reader_shard(tracked, thread, task);
 	if (!shard)
@@ -215,8 +221,6 @@ static inline void descriptor_sent(struct task_struct *task, __u32 fd, long byte
 	if (!tracked)
 		return;
 	request_given_up(sk);
-	if (bytes < 0)
-		return;
 	shard = tracked_shard(tracked);
 	if (!shard)
 		return;
@@ -261,6 +265,10 @@ int BPF_PROG(requests_sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	regs_args(regs, args);
 	bytes = role & ROLE_MESSAGES && ret > 0 ? 0 : ret;
+	if (ret < 0) {
+		descriptor_failed(task, args[role & ROLE_SPLICE ? 2 : 0]);
+		return 0;
+	}
 	if (role & ROLE_ACCEPT)
 		descriptor_accepted(task, ret);
 	if (role & ROLE_READ && !call_peeks(number, args))
@@ -308,6 +316,7 @@ int requests_sweep_listeners(struct bpf_iter__bpf_sk_storage_map *ctx)
 
 	if (!sk || !tracked || sk->__sk_common.skc_state != TCP_LISTEN)
 		return 0;
+	tracked_find_port(tracked, sk);
 	slot = tracked_current(tracked) ? tracked->slot : SLOT_OTHER;
 	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
 	if (!gauges)

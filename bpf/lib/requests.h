@@ -168,7 +168,6 @@ static inline void connection_closed(struct tracked *tracked, struct file *file,
 static inline void sweep_listener(struct sock *sk, struct tracked *tracked,
 				  struct endpoint_gauges *gauges)
 {
-	tracked_find_port(tracked, sk);
 	listener_count_drops(sk, tracked);
 	gauges->listeners++;
 	gauges->accept_queue += sk->sk_ack_backlog;

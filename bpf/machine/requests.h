@@ -26,6 +26,7 @@ struct conn {
 	__u64 latest_ns; /* last arrival of bytes */
 	__u64 phase;
 	__u64 read_ns; /* first read of the request in progress */
+	__u64 settled_ns; /* last send of the request that the sweep ended last; 0 if none */
 	__u64 queue_ns; /* how long that one had waited, or QUEUE_UNKNOWN */
 	__u32 start_seq; /* what had been sent before it (tcp_sock.write_seq) */
 	__u32 closed;
@@ -178,7 +179,8 @@ static inline __u32 conn_closed(struct conn *conn, __u64 now, int unread, __u32 
 		conn_ended(conn, phase == PHASE_SERVICE ? now : phase, ended);
 		events = REQUEST_ENDED;
 	}
-	if (__sync_lock_test_and_set(&conn->arrived_ns, 0) && conn->latest_ns > phase)
+	if (__sync_lock_test_and_set(&conn->arrived_ns, 0) && conn->latest_ns > phase &&
+	    conn->latest_ns > conn->settled_ns)
 		events |= unread ? REQUEST_ABANDONED_QUEUED : REQUEST_UNSEEN;
 	return events;
 }
@@ -191,8 +193,10 @@ static inline __u32 conn_settle(struct conn *conn, __u64 now, struct request *en
 	if (phase <= PHASE_SERVICE || now < phase + SETTLE_NS)
 		return 0;
 	conn_ended(conn, phase, ended);
-	return __sync_val_compare_and_swap(&conn->phase, phase, PHASE_IDLE) == phase ? REQUEST_ENDED
-										     : 0;
+	if (__sync_val_compare_and_swap(&conn->phase, phase, PHASE_IDLE) != phase)
+		return 0;
+	conn->settled_ns = phase;
+	return REQUEST_ENDED;
 }
 
 static inline int conn_in_service(const struct conn *conn)

@@ -80,15 +80,21 @@ class Process:
                 stream.close()
 
 
+def own_copy(program, name=None):
+    """A bundled program under a name of its own."""
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    path = SCRATCH / (name or unique_name(program))
+    if not path.exists():
+        shutil.copy(WORKLOADS / program, path)
+    return path
+
+
 class Service(Process):
     """A bundled service (tests/workloads): says `ready PORT`, obeys ask()."""
 
     def __init__(self, program, *, name=None, port=None, prefix=(), **options):
-        SCRATCH.mkdir(parents=True, exist_ok=True)
-        self.name = name or unique_name(program)
-        self.path = SCRATCH / self.name
-        if not self.path.exists():
-            shutil.copy(WORKLOADS / program, self.path)
+        self.path = own_copy(program, name)
+        self.name = self.path.name
         super().__init__(
             [*prefix, self.path, *_arguments(port=port or free_port(), **options)],
             stdin=subprocess.PIPE,

@@ -4,7 +4,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -14,8 +13,8 @@ import pytest
 from clients import REQUEST, exchange, receive
 from exposition import Endpoint, Pool
 from exporter import Exporter
-from services import SCRATCH, WORKLOADS, JavaPool, Load, Process, Service
-from services import free_port, unique_name, wait_until
+from services import JavaPool, Load, Process, Service
+from services import free_port, own_copy, unique_name, wait_until
 
 IDLE = (0, 0, 0, 0)
 COUNTER_ENDINGS = ("_total", "_count", "_sum", "_bucket")
@@ -241,18 +240,16 @@ def map_entries(scrape):
 
 
 TABLES = ("trees", "endpoints", "pools", "threads")
-SHORT_LIVED = 500
-OTHERS = 10  # what the rest of the machine may start meanwhile: 2 % of the short-lived ones
+SHORT_LIVED = 2500  # so many that some exit while they are being found
+OTHERS = 10  # what the rest of the machine may start meanwhile
 
 
 def short_lived_run_to_end(start):
     """Starts processes that listen and exit; returns their workload's name."""
-    name = unique_name("short")
-    process = start(
-        Process, [shutil.copy(WORKLOADS / "short_lived", SCRATCH / name), f"--children={SHORT_LIVED}"]
-    )
+    program = own_copy("short_lived")
+    process = start(Process, [program, f"--children={SHORT_LIVED}"])
     assert process.process.wait(60) == 0
-    return name
+    return program.name
 
 
 def test_listeners_that_exit_at_once_leave_nothing_behind(start, exporters):
@@ -326,14 +323,17 @@ def test_a_slot_just_freed_shows_no_gauges_of_its_last_owner(start, connect, exp
 
 @pytest.mark.parametrize("delay_ms", [0, 1000], ids=["at-once", "later"])
 def test_a_wrapper_is_named_after_the_program_that_it_became(exporter, start, delay_ms):
-    wrapper = shutil.copy(WORKLOADS / "wrapper", SCRATCH / unique_name("wrapper"))
+    wrapper = own_copy("wrapper")
     server = start(Service, "pool_server", workers=3, prefix=[wrapper, delay_ms])
-    end = exporter.wait_for_equal(
-        lambda s: s.sum("workload_processes", workload=server.name), 1
+    exporter.wait_for_equal(
+        lambda s: {
+            "became": s.sum("workload_processes", workload=server.name),
+            "was": s.sum("workload_processes", workload=wrapper.name),
+            "workers": Pool(s, server.name, "worker-#").threads(),
+        },
+        {"became": 1, "was": 0, "workers": 3},
     )
     assert exporter.workload_of(server.port) == server.name
-    assert end.sum("workload_processes", workload=Path(wrapper).name) == 0
-    assert Pool(end, server.name, "worker-#").threads() == 3
     assert start(Load, server.port, requests=50).finish()["errors"] == 0
     end = exporter.wait_for_end(server.port, 50)
     assert served(end.scrape, server) == requests_and_connections(50, 50)

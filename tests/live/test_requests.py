@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from clients import REQUEST, exchange, receive
-from exposition import Endpoint, PoolChange
+from clients import REQUEST, exchange, receive, reset
+from exposition import Endpoint, Pool, PoolChange
 from services import Load, Nginx, Redis, Service
 
 
@@ -194,6 +194,25 @@ def test_stuck_event_loop_shows_ten_queued_requests(exporter, start, connect):
     server.ask("stuck")
     clients = accepted + [connect(server.port) for _ in range(5)]
     check_stuck_then_released(exporter, server, clients, accept_queue=5)
+
+
+def test_workers_whose_clients_have_reset_are_idle_again(exporter, start, connect):
+    """They wait for work on a condition variable, which in a request would be `wait`."""
+    server = start(Service, "pool_server", mode="queue", workers=4, service_us=1500000)
+    workload = exporter.workload_of(server.port)
+    clients = [connect(server.port) for _ in range(4)]
+    for client in clients:
+        client.sendall(REQUEST)
+    exporter.wait_for_endpoint(server.port, lambda e: e.gauges()[1], 4)
+    for client in clients:
+        reset(client)
+    exporter.wait_for_endpoint(server.port, Endpoint.abandoned, (0, 4))
+    exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), 4)
+    before = exporter.scrape()
+    time.sleep(1)
+    pool = PoolChange(before, exporter.scrape(), workload, "worker-#", 4)
+    assert pool.share("idle") == pytest.approx(1, abs=0.01)
+    assert pool.share("wait") == 0
 
 
 def test_mean_queue_depth_follows_from_the_queue_times(exporter, start):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clients import REQUEST, exchange, reset
+from clients import exchange
 from exposition import Endpoint, Pool, PoolChange
 from services import SCRATCH, JavaPool, Load, Service
 
@@ -145,25 +145,6 @@ def test_a_worker_asleep_in_a_request_is_busy(exporter, start, connect):
     during = exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("sleep"), 1)
     assert Pool(during, workload, "worker-#").threads("idle") == 1
     exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), 2)
-
-
-def test_workers_whose_clients_have_reset_are_idle_again(exporter, start, connect):
-    """They wait for work on a condition variable, which in a request would be `wait`."""
-    server = start(Service, "pool_server", mode="queue", workers=4, service_us=300000)
-    workload = exporter.workload_of(server.port)
-    clients = [connect(server.port) for _ in range(4)]
-    for client in clients:
-        client.sendall(REQUEST)
-    exporter.wait_for_endpoint(server.port, lambda e: e.gauges()[1], 4)
-    for client in clients:
-        reset(client)
-    exporter.wait_for_endpoint(server.port, Endpoint.abandoned, (0, 4))
-    exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), 4)
-    before = exporter.scrape()
-    time.sleep(1)
-    pool = PoolChange(before, exporter.scrape(), workload, "worker-#", 4)
-    assert pool.share("idle") == exact(0.01)
-    assert pool.share("wait") == 0
 
 
 @pytest.mark.parametrize("poll", [0, 1], ids=["recv", "poll"])

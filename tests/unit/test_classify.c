@@ -24,8 +24,7 @@
 #define NR_READ NR(0, 63)
 #define NR_IO_URING_ENTER 426
 #define JUNK (0xdeadbeefULL << 32)
-#define OWNER 0x80000000U /* FUTEX_WAITERS: with the owner's thread id, a lock that is waited for \
-			   */
+#define OWNER 0x80000000U /* FUTEX_WAITERS, or'ed with the id of the thread that holds the lock */
 
 struct row {
 	const char *name;

@@ -232,3 +232,17 @@ Test(request_limits, a_request_behind_the_rest_of_a_body_is_abandoned_as_well)
 	cr_expect_eq(wire.ended, 1);
 	cr_expect_eq(wire.abandoned_queued, 1);
 }
+
+Test(request_limits, a_body_that_was_not_wanted_is_not_abandoned_after_a_sweep_either)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_arrive(&wire, 150);
+	wire_read_part(&wire, 200, true);
+	wire_send(&wire, 300);
+	wire_settle(&wire, 400 + SETTLE_NS);
+	wire_close(&wire, 500 + SETTLE_NS);
+	cr_expect_eq(wire.ended, 1);
+	cr_expect_eq(wire.abandoned_queued, 0);
+}
