@@ -10,7 +10,7 @@ import pytest
 
 from exporter import BUILD, ROOT, Exporter
 
-FEATURES = sorted(path.name.removesuffix(".bpf.c") for path in (ROOT / "bpf").glob("*.bpf.c"))
+OBJECTS = sorted(path.name.removesuffix(".bpf.c") for path in (ROOT / "bpf").glob("*.bpf.c"))
 ARCHITECTURES = ("x86", "arm64")
 NATIVE = {"x86_64": "x86", "aarch64": "arm64"}[platform.machine()]
 NAME_MAX = 15  # the kernel's BPF_OBJ_NAME_LEN, without the end
@@ -43,11 +43,11 @@ def private_bpffs(tmp_path):
     subprocess.run(["umount", directory], check=True)
 
 
-def test_there_is_an_object_for_every_feature():
-    assert FEATURES == ["discovery", "requests", "threads"]
+def test_there_is_an_object_for_every_feature_and_backend():
+    assert OBJECTS == ["discovery", "requests", "requests_syscall", "threads"]
 
 
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("feature", OBJECTS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_object_is_bpf_with_type_information(architecture, feature):
     header = output("llvm-readelf", "--file-header", object_path(architecture, feature))
@@ -56,19 +56,20 @@ def test_object_is_bpf_with_type_information(architecture, feature):
     assert " .BTF " in sections and " .BTF.ext " in sections
 
 
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("feature", OBJECTS)
 def test_architectures_have_the_same_programs(feature):
     first, second = (programs(object_path(name, feature)) for name in ARCHITECTURES)
     assert first and first == second
 
 
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("feature", OBJECTS)
 def test_program_names_begin_with_their_feature(feature):
     names = programs(object_path(NATIVE, feature))
-    assert [name for name in names if not name.startswith(f"{feature}_")] == []
+    prefix = feature.split("_")[0] + "_"  # an object of a backend belongs to its feature
+    assert [name for name in names if not name.startswith(prefix)] == []
 
 
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("feature", OBJECTS)
 def test_verifier_accepts_every_program(private_bpffs, feature):
     path = object_path(NATIVE, feature)
     subprocess.run(
@@ -79,9 +80,16 @@ def test_verifier_accepts_every_program(private_bpffs, feature):
     assert len(pinned) == len(programs(path))
 
 
-@pytest.fixture(scope="module")
-def exporter():
-    with Exporter() as running:
+BACKENDS = {
+    "socket": ["discovery", "requests", "threads"],
+    "syscall": ["discovery", "requests_syscall", "threads"],
+}
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def exporter(request):
+    with Exporter(f"--requests.backend={request.param}") as running:
+        running.objects = BACKENDS[request.param]
         yield running
 
 
@@ -91,14 +99,17 @@ def loaded_names():
     return {program.get("name", "")[:NAME_MAX] for program in programs_now}
 
 
-@pytest.mark.parametrize("feature", FEATURES)
-def test_exporter_loads_every_program(exporter, feature):
-    wanted = {name[:NAME_MAX] for name in programs(object_path(NATIVE, feature))}
-    assert wanted <= loaded_names()
+def programs_of(objects):
+    return {name for each in objects for name in programs(object_path(NATIVE, each))}
+
+
+def test_exporter_loads_every_program(exporter):
+    assert {name[:NAME_MAX] for name in programs_of(exporter.objects)} <= loaded_names()
 
 
 def test_every_hook_of_every_object_is_attached(exporter):
     rows = exporter.scrape().rows("workload_exporter_probe_attached")
-    attached = {(labels["feature"], labels["probe"]): value for labels, value in rows}
+    attached = {labels["probe"]: value for labels, value in rows}
     assert set(attached.values()) == {1}
-    assert {feature for feature, _ in attached} == set(FEATURES)
+    assert set(attached) == programs_of(exporter.objects)
+    assert {labels["feature"] for labels, _ in rows} == {"discovery", "requests", "threads"}
