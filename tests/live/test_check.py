@@ -223,8 +223,11 @@ def measure_one_request(exporter, start, connect, when_started):
     client.close()
     end = exporter.wait_for_end(service.port, 1)
     workload = exporter.workload_of(service.port)
-    threads = len(list(Path(f"/proc/{service.pid}/task").iterdir()))
-    assert end.scrape.sum("workload_threads", workload=workload) == threads
+    tasks = Path(f"/proc/{service.pid}/task")
+    # The thread of the connection may be about to exit.
+    exporter.wait_until(
+        lambda s: s.sum("workload_threads", workload=workload) == len(list(tasks.iterdir()))
+    )
     assert end.scrape.sum("workload_processes", workload=workload) == 1
     (info,) = end.scrape.rows("workload_info", workload=workload)
     return info[0], service
