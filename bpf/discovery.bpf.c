@@ -31,11 +31,6 @@ struct {
 	__type(value, struct listening);
 } listening SEC(".maps");
 
-static inline int is_tcp(const struct sock *sk)
-{
-	return sk->sk_protocol == IPPROTO_TCP;
-}
-
 /* The listener's storage is a template: no connection state in it, so that a clone starts afresh.
  */
 static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
@@ -168,17 +163,6 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 		return;
 	}
 	listener_track(sk, tree_found(task));
-}
-
-static inline struct sock *file_tcp_sock(struct file *file)
-{
-	struct socket *socket = bpf_sock_from_file(file);
-	struct sock *sk;
-
-	if (!socket)
-		return NULL;
-	sk = socket->sk;
-	return sk && is_tcp(sk) ? sk : NULL;
 }
 
 /* At start: the listeners that exist already, found in the descriptor tables. */

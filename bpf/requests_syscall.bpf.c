@@ -264,11 +264,11 @@ int BPF_PROG(requests_sys_exit, struct pt_regs *regs, long ret)
 	if (task_compat(task))
 		return 0;
 	regs_args(regs, args);
-	bytes = role & ROLE_MESSAGES && ret > 0 ? 0 : ret;
 	if (ret < 0) {
 		descriptor_failed(task, args[role & ROLE_SPLICE ? 2 : 0]);
 		return 0;
 	}
+	bytes = role & ROLE_MESSAGES ? 0 : ret;
 	if (role & ROLE_ACCEPT)
 		descriptor_accepted(task, ret);
 	if (role & ROLE_READ && !call_peeks(number, args))
@@ -288,16 +288,12 @@ int requests_adopt(struct bpf_iter__task_file *ctx)
 {
 	struct file *file = ctx->file;
 	struct tracked *tracked;
-	struct socket *socket;
 	struct sock *sk;
 
 	if (!ctx->task || !file)
 		return 0;
-	socket = bpf_sock_from_file(file);
-	if (!socket)
-		return 0;
-	sk = socket->sk;
-	if (!sk || sk->sk_protocol != IPPROTO_TCP || sk->__sk_common.skc_state == TCP_LISTEN)
+	sk = file_tcp_sock(file);
+	if (!sk || sk->__sk_common.skc_state == TCP_LISTEN)
 		return 0;
 	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	if (tracked && !connection_of(sk))

@@ -4,21 +4,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "discovery/self.h"
 #include "read/requests.h"
 #include "read/threads.h"
 #include "read/trees.h"
-
-static uint64_t now_monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
-}
 
 static bool feature_on(const struct collector *collector, enum feature_id id)
 {
@@ -84,7 +76,7 @@ static int collect_requests(struct collector *collector, uint64_t now_ns)
 
 static int collect_threads(struct collector *collector)
 {
-	uint64_t now_ns = now_monotonic_ns();
+	uint64_t now_ns = clock_monotonic_ns();
 	char name[THREADS_NAME_LEN];
 	ledger_handle handle;
 	struct pool_row row;
@@ -106,7 +98,7 @@ static struct collector_row part(const char *name, uint64_t start_ns, int r)
 {
 	return (struct collector_row){
 		.collector = name,
-		.duration_ns = now_monotonic_ns() - start_ns,
+		.duration_ns = clock_monotonic_ns() - start_ns,
 		.success = r == 0,
 	};
 }
@@ -114,18 +106,18 @@ static struct collector_row part(const char *name, uint64_t start_ns, int r)
 /* One part per feature that is on: the rows of `workload_scrape_collector_*`. */
 static size_t collect_parts(struct collector *collector)
 {
-	uint64_t start_ns = now_monotonic_ns();
+	uint64_t start_ns = clock_monotonic_ns();
 	size_t len = 0;
 
 	collector->parts[len++] = part("discovery", start_ns,
 				       collect_discovery(collector, start_ns));
 	if (feature_on(collector, FEATURE_REQUESTS)) {
-		start_ns = now_monotonic_ns();
+		start_ns = clock_monotonic_ns();
 		collector->parts[len++] = part("requests", start_ns,
 					       collect_requests(collector, start_ns));
 	}
 	if (feature_on(collector, FEATURE_THREADS)) {
-		start_ns = now_monotonic_ns();
+		start_ns = clock_monotonic_ns();
 		collector->parts[len++] = part("threads", start_ns, collect_threads(collector));
 	}
 	return len;
@@ -146,7 +138,7 @@ void collector_collect(struct collector *collector, struct snapshot *snapshot)
 	*snapshot = (struct snapshot){ .build = collector->build };
 	snapshot->collectors = collector->parts;
 	snapshot->collectors_len = collect_parts(collector);
-	if (ledger_end(collector->ledger, now_monotonic_ns()))
+	if (ledger_end(collector->ledger, clock_monotonic_ns()))
 		collector->parts[0].success = 0;
 	snapshot->workloads = ledger_workloads(collector->ledger, &snapshot->workloads_len);
 	snapshot->endpoints = ledger_endpoints(collector->ledger, &snapshot->endpoints_len);

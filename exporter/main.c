@@ -10,11 +10,11 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sysexits.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "collector.h"
 #include "config.h"
@@ -33,7 +33,6 @@
 
 #define EXIT_USAGE 2
 #define NS_PER_MS 1000000ULL
-#define NS_PER_S 1000000000ULL
 #define REFRESH_NS (50 * NS_PER_MS) /* at least between two refreshes after rings */
 #define PROC_ROOT "/proc"
 #define SAY_BYTES 1000 /* of services named at start */
@@ -275,18 +274,10 @@ static int loop_prepare(struct app *app, const sigset_t *signals)
 	return r;
 }
 
-static uint64_t now_monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /* How long the doorbell that has rung must wait: services that come and go fast share a refresh. */
 static int refresh_wait_ms(const struct app *app)
 {
-	uint64_t now_ns = now_monotonic_ns(), due_ns = app->refreshed_ns + REFRESH_NS;
+	uint64_t now_ns = clock_monotonic_ns(), due_ns = app->refreshed_ns + REFRESH_NS;
 
 	if (!app->rung)
 		return -1;
@@ -307,7 +298,7 @@ static void refresh_if_due(struct app *app)
 	if (refresh_wait_ms(app) != 0)
 		return;
 	app->rung = false;
-	app->refreshed_ns = now_monotonic_ns();
+	app->refreshed_ns = clock_monotonic_ns();
 	registry_refresh(&app->registry, app->refreshed_ns);
 }
 

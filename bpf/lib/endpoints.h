@@ -79,6 +79,23 @@ static inline struct endpoint_shard *tracked_shard(const struct tracked *tracked
 	return shard;
 }
 
+static inline int is_tcp(const struct sock *sk)
+{
+	return sk->sk_protocol == IPPROTO_TCP;
+}
+
+/* The TCP socket that @file is; NULL if it is none. */
+static inline struct sock *file_tcp_sock(struct file *file)
+{
+	struct socket *socket = bpf_sock_from_file(file);
+	struct sock *sk;
+
+	if (!socket)
+		return NULL;
+	sk = socket->sk;
+	return sk && is_tcp(sk) ? sk : NULL;
+}
+
 /* Drop events of a listener since they were last counted. */
 static inline void listener_count_drops(const struct sock *sk, struct tracked *tracked)
 {
