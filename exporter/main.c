@@ -37,6 +37,7 @@
 #define PROC_ROOT "/proc"
 #define SAY_BYTES 1000 /* of services named at start */
 #define CHECK_BYTES (256 * 1024)
+#define PAGE_MAX_BYTES ((size_t)64 << 20)
 
 struct app {
 	struct config config;
@@ -58,30 +59,43 @@ struct app {
 
 /* --- pages ---------------------------------------------------------------------------------- */
 
-static int page_done(const struct app *app, const char *page, int r)
+/* Hands @out over as a page of @content_type, or logs why there is none. */
+static int page_done(const struct app *app, const char *name, const char *content_type, int r,
+		     struct buffer *out, struct http_page *page)
 {
+	page->status = 200;
+	page->content_type = content_type;
+	if (!r)
+		page->body = http_body_new(out);
+	if (!r && !page->body)
+		r = -ENOMEM;
 	if (r)
-		log_error(&app->log, "cannot render the %s page: %s", page, strerror(-r));
+		log_error(&app->log, "cannot render the %s page: %s", name, strerror(-r));
 	return r;
 }
 
-static int page_metrics(void *arg, struct buffer *out)
+static int page_metrics(void *arg, const struct http_request *request, struct http_page *page)
 {
+	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(PAGE_MAX_BYTES);
 	struct app *app = arg;
 	struct snapshot snapshot;
 
+	(void)request;
 	collector_collect(&app->collector, &snapshot);
-	return page_done(app, "metrics", exposition_text_render(&snapshot, out));
+	return page_done(app, "metrics", TEXT_CONTENT_TYPE, exposition_text_render(&snapshot, &out),
+			 &out, page);
 }
 
-static int page_landing(void *arg, struct buffer *out)
+static int page_landing(void *arg, const struct http_request *request, struct http_page *page)
 {
+	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(PAGE_MAX_BYTES);
 	struct app *app = arg;
 	struct snapshot snapshot;
 
+	(void)request;
 	collector_collect(&app->collector, &snapshot);
-	return page_done(app, "landing",
-			 landing_render(&snapshot, app->config.telemetry_path, out));
+	return page_done(app, "landing", HTTP_CONTENT_TYPE_HTML,
+			 landing_render(&snapshot, app->config.telemetry_path, &out), &out, page);
 }
 
 /* --- start ---------------------------------------------------------------------------------- */

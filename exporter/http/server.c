@@ -11,7 +11,7 @@
 #include <microhttpd.h>
 
 #include "base/cleanup.h"
-#include "exposition/text.h"
+#include "base/clock.h"
 #include "http/connections.h"
 
 #define CONNECTIONS_MAX 128U
@@ -19,12 +19,8 @@
 /* Below both limits, so that clients that do nothing give way before anyone is turned away. */
 #define CONNECTIONS_KEPT 48U
 #define CONNECTION_MEMORY_BYTES ((size_t)16384)
-#define PAGE_MAX_BYTES ((size_t)64 << 20)
 #define IDLE_DEFAULT_S 10U
 #define DEADLINE_DEFAULT_MS 20000U
-
-#define CONTENT_TYPE_HTML "text/html; charset=utf-8"
-#define CONTENT_TYPE_PLAIN "text/plain; charset=utf-8"
 
 struct http_server {
 	struct MHD_Daemon *daemon;
@@ -34,6 +30,13 @@ struct http_server {
 	http_page_fn landing;
 	void *arg;
 	int epoll_fd; /* the daemon's */
+	size_t waiting; /* turns that wait */
+};
+
+/* A request, from its headers until it is answered or given up. */
+struct server_turn {
+	uint64_t arrived_ns;
+	bool waits; /* for the next run, with all others that have come in this one */
 };
 
 static uint64_t server_now_ms(void)
@@ -44,19 +47,26 @@ static uint64_t server_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Adds the headers, queues and releases @response, which may be NULL: no memory. */
-static enum MHD_Result server_send(struct MHD_Connection *connection, unsigned status,
-				   const char *content_type, struct MHD_Response *response)
+static bool server_add_header(struct MHD_Response *response, const char *name, const char *value)
 {
+	return !value || MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
+/* Adds the headers of @page, queues and releases @response, which may be NULL: no memory. */
+static enum MHD_Result server_send(struct MHD_Connection *connection, const struct http_page *page,
+				   struct MHD_Response *response)
+{
+	const char *allow = page->status == MHD_HTTP_METHOD_NOT_ALLOWED ? "GET, HEAD" : NULL;
 	enum MHD_Result result = MHD_NO;
 
 	if (!response)
 		return MHD_NO;
-	if (MHD_add_response_header(response, "Content-Type", content_type) == MHD_YES &&
-	    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES &&
-	    (status != MHD_HTTP_METHOD_NOT_ALLOWED ||
-	     MHD_add_response_header(response, "Allow", "GET, HEAD") == MHD_YES))
-		result = MHD_queue_response(connection, status, response);
+	if (server_add_header(response, "Content-Type", page->content_type) &&
+	    server_add_header(response, "Content-Encoding", page->content_encoding) &&
+	    server_add_header(response, "Vary", page->vary) &&
+	    server_add_header(response, "X-Content-Type-Options", "nosniff") &&
+	    server_add_header(response, "Allow", allow))
+		result = MHD_queue_response(connection, page->status, response);
 	MHD_destroy_response(response);
 	return result;
 }
@@ -64,37 +74,94 @@ static enum MHD_Result server_send(struct MHD_Connection *connection, unsigned s
 static enum MHD_Result server_send_text(struct MHD_Connection *connection, unsigned status,
 					const char *text)
 {
+	struct http_page page = { .status = status, .content_type = HTTP_CONTENT_TYPE_PLAIN };
+
 	/* The text is constant: libmicrohttpd only reads it. */
-	return server_send(connection, status, CONTENT_TYPE_PLAIN,
+	return server_send(connection, &page,
 			   MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
 							   MHD_RESPMEM_PERSISTENT));
 }
 
-/* The page is handed over, not copied; HEAD gets it too, for the length, and is sent none of it. */
-static enum MHD_Result server_send_page(const struct http_server *server,
-					struct MHD_Connection *connection, http_page_fn page,
-					const char *content_type)
+static void server_release_body(void *body)
 {
-	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(PAGE_MAX_BYTES);
-	struct MHD_Response *response;
-
-	if (page(server->arg, &out) < 0 || out.error)
-		return server_send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-					"The page could not be made; see the log.\n");
-	response = MHD_create_response_from_buffer(out.len, out.data, MHD_RESPMEM_MUST_FREE);
-	if (response)
-		out.data = NULL;
-	return server_send(connection, MHD_HTTP_OK, content_type, response);
+	http_body_unref(body);
 }
 
-static enum MHD_Result server_route(const struct http_server *server,
-				    struct MHD_Connection *connection, const char *path)
+/* The body is shared, not copied; HEAD gets it too, for the length, and is sent none of it. */
+static enum MHD_Result server_send_page(struct MHD_Connection *connection,
+					const struct http_page *page)
 {
-	if (strcmp(path, server->telemetry_path) == 0)
-		return server_send_page(server, connection, server->metrics, TEXT_CONTENT_TYPE);
-	if (strcmp(path, "/") == 0)
-		return server_send_page(server, connection, server->landing, CONTENT_TYPE_HTML);
-	return server_send_text(connection, MHD_HTTP_OK, "Healthy\n");
+	struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+		page->body->bytes.len, page->body->bytes.data, server_release_body, page->body);
+
+	if (!response)
+		http_body_unref(page->body);
+	return server_send(connection, page, response);
+}
+
+static enum MHD_Result server_add_argument(void *arg, enum MHD_ValueKind kind, const char *name,
+					   const char *value)
+{
+	struct http_request *request = arg;
+
+	(void)kind;
+	if (request->arguments_len < HTTP_ARGUMENTS_MAX)
+		request->arguments[request->arguments_len] =
+			(struct http_argument){ name, value ? value : "" };
+	request->arguments_len++;
+	return MHD_YES;
+}
+
+static const char *server_header(struct MHD_Connection *connection, const char *name)
+{
+	const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+
+	return value ? value : "";
+}
+
+static enum MHD_Result server_ask_page(const struct http_server *server,
+				       struct MHD_Connection *connection,
+				       const struct server_turn *turn, http_page_fn ask)
+{
+	struct http_request request = {
+		.accept = server_header(connection, "Accept"),
+		.accept_encoding = server_header(connection, "Accept-Encoding"),
+		.scrape_timeout = server_header(connection, "X-Prometheus-Scrape-Timeout-Seconds"),
+		.arrived_ns = turn->arrived_ns,
+	};
+	struct http_page page = { 0 };
+
+	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, server_add_argument, &request);
+	if (request.arguments_len > HTTP_ARGUMENTS_MAX)
+		return server_send_text(connection, MHD_HTTP_BAD_REQUEST,
+					"Too many query arguments.\n");
+	if (ask(server->arg, &request, &page) < 0)
+		return server_send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+					"The page could not be made; see the log.\n");
+	return server_send_page(connection, &page);
+}
+
+/*
+ * A page is not asked for when its request comes but in the run after it: whoever asks first then
+ * pays for a snapshot, which is younger than all requests that wait and answers all of them. A
+ * final call that queues no response is made again in the next run, at once.
+ */
+static enum MHD_Result server_route(struct http_server *server, struct MHD_Connection *connection,
+				    struct server_turn *turn, const char *path)
+{
+	bool metrics = strcmp(path, server->telemetry_path) == 0;
+
+	if (!metrics && strcmp(path, "/") != 0)
+		return server_send_text(connection, MHD_HTTP_OK, "Healthy\n");
+	turn->waits = !turn->waits;
+	if (turn->waits) {
+		turn->arrived_ns = clock_monotonic_ns();
+		server->waiting++;
+		return MHD_YES;
+	}
+	server->waiting--;
+	return server_ask_page(server, connection, turn,
+			       metrics ? server->metrics : server->landing);
 }
 
 static bool server_has_path(const struct http_server *server, const char *path)
@@ -145,9 +212,11 @@ static enum MHD_Result server_on_request(void *arg, struct MHD_Connection *conne
 		if (*upload_bytes)
 			return MHD_NO;
 		server_progress(server, connection);
-		return server_route(server, connection, path);
+		return server_route(server, connection, *request, path);
 	}
-	*request = server;
+	*request = calloc(1, sizeof(struct server_turn));
+	if (!*request)
+		return MHD_NO;
 	if (!server_has_path(server, path))
 		return server_send_text(connection, MHD_HTTP_NOT_FOUND, "Not found.\n");
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
@@ -162,9 +231,14 @@ static enum MHD_Result server_on_request(void *arg, struct MHD_Connection *conne
 static void server_on_completed(void *arg, struct MHD_Connection *connection, void **request,
 				enum MHD_RequestTerminationCode how)
 {
-	(void)request;
+	struct http_server *server = arg;
+	struct server_turn *turn = *request;
+
 	(void)how;
-	server_progress(arg, connection);
+	server->waiting -= turn && turn->waits;
+	free(turn);
+	*request = NULL;
+	server_progress(server, connection);
 }
 
 static void server_on_connection(void *arg, struct MHD_Connection *connection, void **record,
@@ -246,10 +320,11 @@ int http_server_timeout_ms(const struct http_server *server)
 	return deadline_ms >= 0 && deadline_ms < (int)mhd_ms ? deadline_ms : (int)mhd_ms;
 }
 
-void http_server_run(struct http_server *server)
+size_t http_server_run(struct http_server *server)
 {
 	http_connections_expire(&server->connections, server_now_ms());
 	MHD_run(server->daemon);
+	return server->waiting;
 }
 
 void http_server_stop(struct http_server *server)

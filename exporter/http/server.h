@@ -14,18 +14,15 @@
 #ifndef WORKLOAD_HTTP_SERVER_H
 #define WORKLOAD_HTTP_SERVER_H
 
-#include "base/buffer.h"
+#include "http/page.h"
 
 #define HTTP_HEALTH_PATH "/-/healthy"
-
-/* Appends a page to @out. 0 or -errno, which is answered with 503. Called within run. */
-typedef int (*http_page_fn)(void *arg, struct buffer *out);
 
 struct http_server_options {
 	int listen_fd; /* from http_listen */
 	const char *telemetry_path; /* borrowed while the server lives */
-	http_page_fn metrics; /* in the format of TEXT_CONTENT_TYPE */
-	http_page_fn landing; /* HTML */
+	http_page_fn metrics; /* called within run, as is landing */
+	http_page_fn landing;
 	void *arg; /* for both */
 	unsigned idle_s; /* a connection without traffic is closed after it; 0: 10 s */
 	unsigned deadline_ms; /* for a request to be complete, or answered; 0: 20 s */
@@ -44,7 +41,12 @@ int http_server_fd(const struct http_server *server);
 
 /* How long to wait before run must be called although nothing came; -1: for ever. */
 int http_server_timeout_ms(const struct http_server *server);
-void http_server_run(struct http_server *server);
+
+/*
+ * Returns how many requests have come that wait for the next run, which is due at once. While it
+ * is 0, no answer that was made before will do for any request to come.
+ */
+size_t http_server_run(struct http_server *server);
 
 /* Closes all connections and the listening socket; NULL is nothing. For _cleanup_: stopp. */
 void http_server_stop(struct http_server *server);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the HTTP server and the pages tell each other: what was asked, what is answered. Nothing in
+ * here knows libmicrohttpd.
+ */
+#ifndef WORKLOAD_HTTP_PAGE_H
+#define WORKLOAD_HTTP_PAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+#define HTTP_CONTENT_TYPE_PLAIN "text/plain; charset=utf-8"
+#define HTTP_CONTENT_TYPE_HTML "text/html; charset=utf-8"
+
+#define HTTP_ARGUMENTS_MAX 32 /* in a query; a request with more is refused */
+
+/* One `name=value` of the query, percent-decoded; value is "" without `=`. */
+struct http_argument {
+	const char *name;
+	const char *value;
+};
+
+/*
+ * A GET or HEAD request. All of it is hostile, and borrowed for the call. A header that was not
+ * sent is "".
+ */
+struct http_request {
+	const char *accept;
+	const char *accept_encoding;
+	const char *scrape_timeout; /* X-Prometheus-Scrape-Timeout-Seconds */
+	struct http_argument arguments[HTTP_ARGUMENTS_MAX];
+	size_t arguments_len;
+	uint64_t arrived_ns; /* CLOCK_MONOTONIC: an answer made of older facts is stale */
+};
+
+/* Bytes that several answers share; immutable once made. Not thread-safe. */
+struct http_body {
+	struct buffer bytes;
+	unsigned int references;
+};
+
+/*
+ * Takes the bytes of @bytes over, which is empty afterwards. One reference, the caller's. NULL,
+ * with
+ * @bytes untouched, without memory.
+ */
+struct http_body *http_body_new(struct buffer *bytes);
+struct http_body *http_body_ref(struct http_body *body);
+void http_body_unref(struct http_body *body); /* NULL is nothing */
+
+static inline void http_body_unrefp(struct http_body **body)
+{
+	http_body_unref(*body);
+}
+
+/* An answer. Texts live for ever; NULL leaves the header out. */
+struct http_page {
+	unsigned int status;
+	const char *content_type;
+	const char *content_encoding;
+	const char *vary;
+	struct http_body *body; /* one reference, which whoever gets the page releases */
+};
+
+/*
+ * Fills @page, which is all zeros. 0; -errno is answered with 503, and @page is then untouched.
+ * HEAD requests are asked for in the same way.
+ */
+typedef int (*http_page_fn)(void *arg, const struct http_request *request, struct http_page *page);
+
+/* A page of plain text for status @status: fills @page. 0 or -ENOMEM. */
+int http_page_text(struct http_page *page, unsigned int status, const char *text);
+
+#endif

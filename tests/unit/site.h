@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The real server over loopback, driven by the test's own loop as main.c drives it. */
+#ifndef WORKLOAD_TESTS_SITE_H
+#define WORKLOAD_TESTS_SITE_H
+
+#include <criterion/criterion.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "http/listen.h"
+#include "http/server.h"
+
+#define PATIENCE_MS 8000
+
+struct site {
+	struct http_server *server;
+	uint16_t port;
+	size_t page_bytes; /* of /metrics */
+	int page_error;
+	size_t asked; /* how often, for /metrics */
+};
+
+static inline int site_metrics(void *arg, const struct http_request *request,
+			       struct http_page *page)
+{
+	struct site *site = arg;
+	char *text = malloc(site->page_bytes + 1);
+	int r = site->page_error;
+
+	cr_assert_not_null(text);
+	site->asked++;
+	cr_expect_leq(request->arrived_ns, clock_monotonic_ns());
+	memset(text, 'm', site->page_bytes);
+	text[site->page_bytes] = '\0';
+	if (!r)
+		r = http_page_text(page, 200, text);
+	free(text);
+	return r;
+}
+
+/* Says what it was asked. */
+static inline int site_landing(void *arg, const struct http_request *request,
+			       struct http_page *page)
+{
+	char text[4096];
+	size_t len;
+
+	(void)arg;
+	len = (size_t)snprintf(text, sizeof(text), "accept %s; encoding %s; timeout %s",
+			       request->accept, request->accept_encoding, request->scrape_timeout);
+	for (size_t i = 0; i < request->arguments_len; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "; %s is %s",
+					request->arguments[i].name, request->arguments[i].value);
+	http_page_text(page, 200, text);
+	page->content_encoding = "identity";
+	page->vary = "Accept";
+	return 0;
+}
+
+static inline void site_start_with(struct site *site, unsigned idle_s, unsigned deadline_ms)
+{
+	char error[256] = "";
+	struct http_server_options options = {
+		.listen_fd = http_listen("127.0.0.1", "0", error, sizeof(error)),
+		.telemetry_path = "/metrics",
+		.metrics = site_metrics,
+		.landing = site_landing,
+		.arg = site,
+		.idle_s = idle_s,
+		.deadline_ms = deadline_ms,
+	};
+
+	cr_assert_geq(options.listen_fd, 0, "%s", error);
+	site->page_bytes = 1000;
+	site->port = http_listen_port(options.listen_fd);
+	cr_assert_neq(site->port, 0);
+	cr_assert_eq(http_server_start(&options, &site->server), 0);
+}
+
+static inline void site_start(struct site *site)
+{
+	site_start_with(site, 0, 0);
+}
+
+static inline void site_stop(struct site *site)
+{
+	http_server_stop(site->server);
+}
+
+static inline int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static inline int connect_to(const struct site *site)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_port = htons(site->port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+/* Lets the server run until @fd (or nothing, if -1) has one of @events or @until_ms has come. */
+static inline short serve(struct site *site, int fd, short events, int64_t until_ms)
+{
+	struct pollfd fds[2] = { { .fd = http_server_fd(site->server), .events = POLLIN },
+				 { .fd = fd, .events = events } };
+	int64_t left_ms;
+	int timeout_ms;
+
+	while ((left_ms = until_ms - now_ms()) > 0) {
+		timeout_ms = http_server_timeout_ms(site->server);
+		if (timeout_ms < 0 || timeout_ms > left_ms)
+			timeout_ms = (int)left_ms;
+		cr_assert_geq(poll(fds, 2, timeout_ms), 0);
+		http_server_run(site->server);
+		if (fds[1].revents)
+			return fds[1].revents;
+	}
+	return 0;
+}
+
+/* Sends @len bytes, as far as the server takes them. */
+static inline void send_bytes(struct site *site, int fd, const char *bytes, size_t len)
+{
+	ssize_t sent;
+
+	while (len && serve(site, fd, POLLOUT, now_ms() + PATIENCE_MS)) {
+		sent = send(fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (sent < 0 && errno != EAGAIN)
+			return;
+		bytes += sent > 0 ? sent : 0;
+		len -= sent > 0 ? (size_t)sent : 0;
+	}
+}
+
+static inline void send_text(struct site *site, int fd, const char *text)
+{
+	send_bytes(site, fd, text, strlen(text));
+}
+
+/* Reads until the server closes (true) or goes on waiting (false); @out is NUL-terminated. */
+static inline bool read_to_end(struct site *site, int fd, char *out, size_t size)
+{
+	size_t len = 0;
+	ssize_t received = 1;
+
+	while (serve(site, fd, POLLIN, now_ms() + PATIENCE_MS)) {
+		received = recv(fd, out + len, size - 1 - len, MSG_DONTWAIT);
+		if (received <= 0)
+			break;
+		len += (size_t)received;
+	}
+	out[len] = '\0';
+	return received == 0 || (received < 0 && errno == ECONNRESET);
+}
+
+/* One request on a connection of its own. */
+static inline void exchange(struct site *site, const char *request, char *response, size_t size)
+{
+	_cleanup_(cleanup_close) int fd = connect_to(site);
+
+	send_text(site, fd, request);
+	cr_assert(read_to_end(site, fd, response, size), "not closed: %s", request);
+}
+
+#define CLOSE " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+static inline void expect_status(const char *response, const char *status)
+{
+	char line[32];
+
+	snprintf(line, sizeof(line), "HTTP/1.1 %s ", status);
+	cr_expect_eq(strncmp(response, line, strlen(line)), 0, "wanted %s: %.200s", status,
+		     response);
+}
+
+static inline void expect_header(const char *response, const char *header)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), "\r\n%s\r\n", header);
+	cr_expect_not_null(strstr(response, line), "no %s: %.500s", header, response);
+}
+
+static inline void expect_body(const char *response, const char *body)
+{
+	const char *end = strstr(response, "\r\n\r\n");
+
+	cr_assert_not_null(end);
+	cr_expect_str_eq(end + 4, body);
+}
+
+static inline void expect_scrape(struct site *site)
+{
+	char response[4096];
+
+	exchange(site, "GET /metrics" CLOSE, response, sizeof(response));
+	expect_status(response, "200");
+	expect_header(response, "Content-Length: 1000");
+}
+
+#endif
