@@ -18,7 +18,7 @@ CLANG_FORMAT ?= clang-format
 
 # What the build needs, and what the tests need beside it.
 DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf-dev zlib1g-dev \
-             libmicrohttpd-dev uthash-dev
+             libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev
 DEPS_DEMO := python3
 DEPS_TEST := libcriterion-dev python3 python3-pytest python3-prometheus-client prometheus nginx-light \
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless
@@ -27,7 +27,8 @@ DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
 # What the kernel matrix needs, and what its emulated arm64 machine runs from and is linked with.
 DEPS_KERNELS := qemu-system-x86 qemu-system-arm busybox-static cpio gcc-aarch64-linux-gnu
 ARM64_USERLAND := dash bash coreutils grep sed mount util-linux procps libc6-dev libbpf-dev libelf-dev \
-                  zlib1g-dev libmicrohttpd-dev uthash-dev busybox-static bpftool llvm python3 \
+                  zlib1g-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev \
+                  busybox-static bpftool llvm python3 \
                   python3-pytest python3-prometheus-client nginx-light redis-server redis-tools \
                   apache2-utils iproute2 curl
 
@@ -41,7 +42,7 @@ INCLUDES := -Iexporter -Ibpf -I$(BUILD)/bpf
 CFLAGS   ?= -O2 -g
 HARDEN   := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS)
-LIBS     := -lbpf -lelf -lz -lmicrohttpd -lm
+LIBS     := -lbpf -lelf -lz -lmicrohttpd -lgnutls -lyaml -lcrypt -lm
 ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
 
 FEATURES := discovery requests requests_syscall threads
@@ -147,7 +148,7 @@ $(BUILD)/asan/%.o: %.c Makefile | $(BUILD)/version.h
 
 $(BUILD)/unit_tests: $(UNIT_OBJECTS)
 	$(if $(Q),@echo "  LINK   $@")
-	$(Q)$(CC) $(ASAN) $^ -lcriterion -lmicrohttpd -lm -o $@
+	$(Q)$(CC) $(ASAN) $^ -lcriterion -lmicrohttpd -lgnutls -lyaml -lcrypt -lm -o $@
 
 $(BUILD)/workloads/%: tests/workloads/%.c Makefile
 	$(if $(Q),@echo "  CC     $@")

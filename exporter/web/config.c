@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "web/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "web/values.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define FIELD(type, member, read)                     \
+	{                                             \
+#member, read, offsetof(type, member) \
+	}
+
+struct field {
+	const char *name;
+	/* Reads @value, which is not null, into the member at @offset of the section. */
+	int (*read)(void *member, const struct yaml_node *value, struct yaml_error *error);
+	size_t offset;
+};
+
+static const char *const header_names[WEB_HEADERS] = {
+	[WEB_HEADER_CONTENT_SECURITY_POLICY] = "Content-Security-Policy",
+	[WEB_HEADER_FRAME_OPTIONS] = "X-Frame-Options",
+	[WEB_HEADER_CONTENT_TYPE_OPTIONS] = "X-Content-Type-Options",
+	[WEB_HEADER_XSS_PROTECTION] = "X-XSS-Protection",
+	[WEB_HEADER_STRICT_TRANSPORT_SECURITY] = "Strict-Transport-Security",
+};
+
+const char *web_header_name(enum web_header header)
+{
+	return header_names[header];
+}
+
+/* Puts the name of the key, which may be hostile, in front of what is wrong with its value. */
+static int fail_prefix(struct yaml_error *error, const char *key)
+{
+	char text[sizeof(error->text)];
+
+	snprintf(text, sizeof(text), "%.60s: %.190s", key, error->text);
+	text_copy(error->text, sizeof(error->text), text);
+	return -EINVAL;
+}
+
+/* Reads a map whose keys are @fields into @section. */
+static int read_fields(const struct field *fields, size_t len, void *section,
+		       const struct yaml_node *map, struct yaml_error *error)
+{
+	if (map->kind != YAML_MAP)
+		return web_yaml_fail(error, map, "expected keys with values");
+	for (const struct yaml_node *key = map->first; key; key = key->next->next) {
+		size_t i = 0;
+		int r;
+
+		while (i < len && strcmp(key->text, fields[i].name) != 0)
+			i++;
+		if (i == len)
+			return web_yaml_fail(error, key, "unknown key \"%.80s\"", key->text);
+		if (web_yaml_is_null(key->next))
+			continue;
+		r = fields[i].read((char *)section + fields[i].offset, key->next, error);
+		if (r == -EINVAL)
+			return fail_prefix(error, key->text);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* --- tls_server_config ---------------------------------------------------------------------- */
+
+static int read_client_auth(void *member, const struct yaml_node *value, struct yaml_error *error)
+{
+	static const struct {
+		const char *name;
+		enum web_client_auth auth;
+	} names[] = {
+		{ "", WEB_CLIENT_NONE },
+		{ "NoClientCert", WEB_CLIENT_NONE },
+		{ "RequestClientCert", WEB_CLIENT_REQUEST },
+		{ "RequireAnyClientCert", WEB_CLIENT_REQUIRE_ANY },
+		{ "RequireClientCert", WEB_CLIENT_REQUIRE_ANY }, /* the toolkit's old name */
+		{ "VerifyClientCertIfGiven", WEB_CLIENT_VERIFY_IF_GIVEN },
+		{ "RequireAndVerifyClientCert", WEB_CLIENT_REQUIRE_AND_VERIFY },
+	};
+	enum web_client_auth *auth = member;
+
+	for (size_t i = 0; value->kind == YAML_TEXT && i < COUNT(names); i++) {
+		if (strcmp(value->text, names[i].name) != 0)
+			continue;
+		*auth = names[i].auth;
+		return 0;
+	}
+	return web_yaml_fail(error, value,
+			     "expected NoClientCert, RequestClientCert, RequireAnyClientCert, "
+			     "VerifyClientCertIfGiven or RequireAndVerifyClientCert");
+}
+
+static int read_version(void *member, const struct yaml_node *value, struct yaml_error *error)
+{
+	if (value->kind == YAML_TEXT && !web_tls_version_parse(value->text, member))
+		return 0;
+	return web_yaml_fail(error, value, "expected TLS10, TLS11, TLS12 or TLS13");
+}
+
+static int read_suites(void *member, const struct yaml_node *value, struct yaml_error *error)
+{
+	struct web_tls_config *tls = member;
+
+	if (value->kind != YAML_LIST)
+		return web_yaml_fail(error, value, "expected a list of cipher suites");
+	for (const struct yaml_node *item = value->first; item; item = item->next) {
+		const struct web_suite *suite = item->kind == YAML_TEXT ? web_suite_find(item->text)
+									: NULL;
+
+		if (!suite)
+			return web_yaml_fail(error, item, "unknown cipher suite \"%.80s\"",
+					     item->kind == YAML_TEXT ? item->text : "");
+		for (size_t i = 0; i < tls->suites_len; i++)
+			if (tls->suites[i] == suite)
+				return web_yaml_fail(error, item, "%s is given twice", suite->name);
+		tls->suites[tls->suites_len++] = suite;
+	}
+	return 0;
+}
+
+static int read_curves(void *member, const struct yaml_node *value, struct yaml_error *error)
+{
+	struct web_tls_config *tls = member;
+
+	if (value->kind != YAML_LIST)
+		return web_yaml_fail(error, value, "expected a list of curves");
+	for (const struct yaml_node *item = value->first; item; item = item->next) {
+		const struct web_curve *curve = item->kind == YAML_TEXT ? web_curve_find(item->text)
+									: NULL;
+
+		if (!curve)
+			return web_yaml_fail(error, item,
+					     "expected CurveP256, CurveP384, CurveP521 or "
+					     "X25519");
+		for (size_t i = 0; i < tls->curves_len; i++)
+			if (tls->curves[i] == curve)
+				return web_yaml_fail(error, item, "%s is given twice", curve->name);
+		tls->curves[tls->curves_len++] = curve;
+	}
+	return 0;
+}
+
+static int read_sans(void *member, const struct yaml_node *value, struct yaml_error *error)
+{
+	struct web_tls_config *tls = member;
+	size_t len = 0;
+
+	if (value->kind != YAML_LIST || !value->first)
+		return web_yaml_fail(error, value,
+				     "expected a list of names, and not an empty one");
+	for (const struct yaml_node *item = value->first; item; item = item->next)
+		len++;
+	tls->allowed_sans = calloc(len, sizeof(*tls->allowed_sans));
+	if (!tls->allowed_sans)
+		return -ENOMEM;
+	for (const struct yaml_node *item = value->first; item; item = item->next) {
+		int r = value_text(&tls->allowed_sans[tls->allowed_sans_len], item, error);
+
+		if (r)
+			return r;
+		if (!tls->allowed_sans[tls->allowed_sans_len++])
+			return web_yaml_fail(error, item, "an empty name");
+	}
+	return 0;
+}
+
+/* What no single key can tell. */
+static int tls_check(struct web_tls_config *tls, const struct yaml_node *map,
+		     struct yaml_error *error)
+{
+	bool has_ca = tls->client_ca || tls->client_ca_file;
+
+	if ((tls->cert && tls->cert_file) || (tls->key && tls->key_file) ||
+	    (tls->client_ca && tls->client_ca_file))
+		return web_yaml_fail(error, map,
+				     "cert, key and client_ca exclude cert_file, key_file and "
+				     "client_ca_file");
+	if (!tls->cert && !tls->cert_file)
+		return web_yaml_fail(error, map, "missing one of cert or cert_file");
+	if (!tls->key && !tls->key_file)
+		return web_yaml_fail(error, map, "missing one of key or key_file");
+	if (has_ca && tls->client_auth == WEB_CLIENT_NONE)
+		return web_yaml_fail(error, map, "a client CA without a client_auth_type");
+	if (tls->allowed_sans && tls->client_auth != WEB_CLIENT_REQUIRE_ANY &&
+	    tls->client_auth != WEB_CLIENT_REQUIRE_AND_VERIFY)
+		return web_yaml_fail(
+			error, map,
+			"client_allowed_sans needs client_auth_type RequireAnyClientCert "
+			"or RequireAndVerifyClientCert");
+	if (tls->min_version > tls->max_version)
+		return web_yaml_fail(error, map, "min_version is above max_version");
+	tls->enabled = true;
+	return 0;
+}
+
+static int read_tls(void *member, const struct yaml_node *value, struct yaml_error *error)
+{
+	static const struct field fields[] = {
+		FIELD(struct web_tls_config, cert, value_text),
+		FIELD(struct web_tls_config, cert_file, value_text),
+		FIELD(struct web_tls_config, key, value_text),
+		FIELD(struct web_tls_config, key_file, value_text),
+		FIELD(struct web_tls_config, client_ca, value_text),
+		FIELD(struct web_tls_config, client_ca_file, value_text),
+		{ "client_auth_type", read_client_auth,
+		  offsetof(struct web_tls_config, client_auth) },
+		{ "client_allowed_sans", read_sans, 0 },
+		FIELD(struct web_tls_config, min_version, read_version),
+		FIELD(struct web_tls_config, max_version, read_version),
+		{ "cipher_suites", read_suites, 0 },
+		{ "curve_preferences", read_curves, 0 },
+		FIELD(struct web_tls_config, prefer_server_cipher_suites, value_bool),
+	};
+	int r = read_fields(fields, COUNT(fields), member, value, error);
+
+	return r || !value->first ? r : tls_check(member, value, error);
+}
+
+/* --- http_server_config, basic_auth_users, rate_limit ---------------------------------------- */
+
+static int header_check(enum web_header header, const struct yaml_node *value,
+			struct yaml_error *error)
+{
+	const char *text = value->text;
+
+	if (header == WEB_HEADER_CONTENT_TYPE_OPTIONS && strcmp(text, "nosniff") != 0)
+		return web_yaml_fail(error, value, "expected nosniff");
+	if (header == WEB_HEADER_FRAME_OPTIONS && strcmp(text, "deny") != 0 &&
+	    strcmp(text, "sameorigin") != 0)
+		return web_yaml_fail(error, value, "expected deny or sameorigin");
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return web_yaml_fail(error, value, "a control character in a header");
+	return 0;
+}
+
+static int read_headers(void *member, const struct yaml_node *value, struct yaml_error *error)
+{
+	char **headers = member;
+
+	if (value->kind != YAML_MAP)
+		return web_yaml_fail(error, value, "expected names of headers with values");
+	for (const struct yaml_node *key = value->first; key; key = key->next->next) {
+		unsigned header = 0;
+		int r;
+
+		while (header < WEB_HEADERS && strcmp(key->text, header_names[header]) != 0)
+			header++;
+		if (header == WEB_HEADERS)
+			return web_yaml_fail(error, key, "header \"%.80s\" cannot be configured",
+					     key->text);
+		if (web_yaml_is_null(key->next))
+			continue;
+		r = value_text(&headers[header], key->next, error);
+		if (!r && headers[header])
+			r = header_check(header, key->next, error);
+		if (r)
+			return r == -EINVAL ? fail_prefix(error, key->text) : r;
+	}
+	return 0;
+}
+
+static int read_http(void *member, const struct yaml_node *value, struct yaml_error *error)
+{
+	static const struct field fields[] = {
+		FIELD(struct web_config, http2, value_bool),
+		FIELD(struct web_config, headers, read_headers),
+	};
+
+	return read_fields(fields, COUNT(fields), member, value, error);
+}
+
+static int read_user(struct web_user *user, const struct yaml_node *key, struct yaml_error *error)
+{
+	if (strchr(key->text, ':'))
+		return web_yaml_fail(
+			error, key, "user \"%.80s\": a name with a colon cannot log in", key->text);
+	if (key->next->kind != YAML_TEXT || !web_hash_is_bcrypt(key->next->text))
+		return web_yaml_fail(
+			error, key->next,
+			"user \"%.80s\": expected a bcrypt hash ($2y$10$...), as htpasswd "
+			"-nBC 10 \"\" writes it",
+			key->text);
+	user->name = strdup(key->text);
+	user->hash = strdup(key->next->text);
+	return user->name && user->hash ? 0 : -ENOMEM;
+}
+
+static int read_users(void *member, const struct yaml_node *value, struct yaml_error *error)
+{
+	struct web_config *config = member;
+	size_t len = 0;
+	int r = 0;
+
+	if (value->kind != YAML_MAP)
+		return web_yaml_fail(error, value, "expected names with hashes");
+	for (const struct yaml_node *key = value->first; key; key = key->next->next)
+		len++;
+	config->users = calloc(len + 1, sizeof(*config->users));
+	if (!config->users)
+		return -ENOMEM;
+	for (const struct yaml_node *key = value->first; !r && key; key = key->next->next)
+		r = read_user(&config->users[config->users_len++], key, error);
+	return r;
+}
+
+static int read_rate(void *member, const struct yaml_node *value, struct yaml_error *error)
+{
+	static const struct field fields[] = {
+		{ "interval", value_duration, offsetof(struct web_config, rate_interval_ns) },
+		{ "burst", value_count, offsetof(struct web_config, rate_burst) },
+	};
+	struct web_config *config = member;
+	int r = read_fields(fields, COUNT(fields), member, value, error);
+
+	if (!r && config->rate_interval_ns && !config->rate_burst)
+		return web_yaml_fail(error, value, "with an interval, burst must be at least 1");
+	return r;
+}
+
+/* --- the file ------------------------------------------------------------------------------- */
+
+static int config_read(struct web_config *config, const struct yaml_node *root,
+		       struct yaml_error *error)
+{
+	static const struct field fields[] = {
+		{ "tls_server_config", read_tls, offsetof(struct web_config, tls) },
+		{ "http_server_config", read_http, 0 },
+		{ "basic_auth_users", read_users, 0 },
+		{ "rate_limit", read_rate, 0 },
+	};
+
+	return web_yaml_is_null(root) ? 0 : read_fields(fields, COUNT(fields), config, root, error);
+}
+
+int web_config_parse(const char *text, size_t len, struct web_config *config,
+		     struct yaml_error *error)
+{
+	_cleanup_(web_yaml_freep) struct yaml_node *root = NULL;
+	struct web_config parsed = {
+		.tls = { .min_version = WEB_TLS_1_2,
+			 .max_version = WEB_TLS_1_3,
+			 .prefer_server_cipher_suites = true },
+		.http2 = true,
+	};
+	int r = web_yaml_read(text, len, &root, error);
+
+	if (!r)
+		r = config_read(&parsed, root, error);
+	if (r)
+		web_config_free(&parsed);
+	else
+		*config = parsed;
+	return r;
+}
+
+static int path_set_directory(char **path, const char *directory)
+{
+	char *joined;
+
+	if (!*path || **path == '/')
+		return 0;
+	if (asprintf(&joined, "%s/%s", directory, *path) < 0)
+		return -ENOMEM;
+	free(*path);
+	*path = joined;
+	return 0;
+}
+
+int web_config_set_directory(struct web_config *config, const char *directory)
+{
+	char **const paths[] = { &config->tls.cert_file, &config->tls.key_file,
+				 &config->tls.client_ca_file };
+	int r = 0;
+
+	for (size_t i = 0; !r && i < COUNT(paths); i++)
+		r = path_set_directory(paths[i], directory);
+	return r;
+}
+
+void web_config_free(struct web_config *config)
+{
+	struct web_tls_config *tls = &config->tls;
+	char *const texts[] = { tls->cert,     tls->cert_file, tls->key,
+				tls->key_file, tls->client_ca, tls->client_ca_file };
+
+	for (size_t i = 0; i < COUNT(texts); i++)
+		free(texts[i]);
+	for (size_t i = 0; i < tls->allowed_sans_len; i++)
+		free(tls->allowed_sans[i]);
+	free(tls->allowed_sans);
+	for (size_t i = 0; i < WEB_HEADERS; i++)
+		free(config->headers[i]);
+	for (size_t i = 0; i < config->users_len; i++) {
+		free(config->users[i].name);
+		free(config->users[i].hash);
+	}
+	free(config->users);
+	*config = (struct web_config){ 0 };
+}
