@@ -18,7 +18,8 @@ CLANG_FORMAT ?= clang-format
 
 # What the build needs, and what the tests need beside it.
 DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf-dev zlib1g-dev \
-             libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev
+             libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev \
+             libdeflate-dev libprotobuf-c-dev protobuf-c-compiler
 DEPS_DEMO := python3
 DEPS_TEST := libcriterion-dev python3 python3-pytest python3-prometheus-client prometheus nginx-light \
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless
@@ -28,7 +29,7 @@ DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
 DEPS_KERNELS := qemu-system-x86 qemu-system-arm busybox-static cpio gcc-aarch64-linux-gnu
 ARM64_USERLAND := dash bash coreutils grep sed mount util-linux procps libc6-dev libbpf-dev libelf-dev \
                   zlib1g-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev \
-                  busybox-static bpftool llvm python3 \
+                  libdeflate-dev libprotobuf-c-dev busybox-static bpftool llvm python3 \
                   python3-pytest python3-prometheus-client nginx-light redis-server redis-tools \
                   apache2-utils iproute2 curl
 
@@ -38,23 +39,26 @@ BRANCH   := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null || echo unknown)
 
 WARNINGS := -Wall -Wextra -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wshadow \
             -Wvla -Wundef -Wwrite-strings -Wformat=2 -Werror
-INCLUDES := -Iexporter -Ibpf -I$(BUILD)/bpf
+INCLUDES := -Iexporter -Ibpf -I$(BUILD)/bpf -I$(BUILD)/proto
 CFLAGS   ?= -O2 -g
 HARDEN   := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS)
-LIBS     := -lbpf -lelf -lz -lmicrohttpd -lgnutls -lyaml -lcrypt -lm
+# What the part that needs no kernel is linked with, and what else the exporter is.
+LIBS_PURE := -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -lm
+LIBS     := -lbpf -lelf -lz $(LIBS_PURE)
 ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
 
 FEATURES := discovery requests requests_syscall threads
 SKELETONS := $(FEATURES:%=$(BUILD)/bpf/%.skel.h)
 
 SOURCES := $(wildcard exporter/*.c exporter/*/*.c)
-OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
+PROTO   := $(patsubst exporter/exposition/%.proto,$(BUILD)/proto/%.pb-c,$(wildcard exporter/exposition/*.proto))
+OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(PROTO:=.o)
 # The part that needs no kernel: what the unit tests are linked with.
 PURE    := $(filter-out exporter/main.c exporter/loader.c exporter/registry.c exporter/collector.c \
              exporter/read/%,$(SOURCES))
 UNIT    := $(wildcard tests/unit/*.c)
-UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o)
+UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o) $(PROTO:=.o)
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))
 
 # Times are compared with clocks of programs on a machine whose CPUs a hypervisor may take away: what
@@ -130,7 +134,16 @@ $(BUILD)/version.h: FORCE
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 .PHONY: FORCE
 
-$(BUILD)/exporter/%.o: exporter/%.c Makefile | $(BUILD)/version.h $(SKELETONS)
+$(BUILD)/proto/%.pb-c.c $(BUILD)/proto/%.pb-c.h: exporter/exposition/%.proto
+	$(if $(Q),@echo "  PROTO  $(BUILD)/proto/$*.pb-c.c")
+	@mkdir -p $(@D)
+	$(Q)protoc-c --c_out=$(BUILD)/proto --proto_path=exporter/exposition $<
+
+$(BUILD)/proto/%.o: $(BUILD)/proto/%.c Makefile
+	$(if $(Q),@echo "  CC     $@")
+	$(Q)$(CC) -std=gnu11 -I$(BUILD)/proto $(CFLAGS) $(HARDEN) -MMD -MP -c $< -o $@
+
+$(BUILD)/exporter/%.o: exporter/%.c Makefile | $(BUILD)/version.h $(SKELETONS) $(PROTO:=.h)
 	$(if $(Q),@echo "  CC     $@")
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(HARDEN) -I$(BUILD) -MMD -MP -c $< -o $@
@@ -141,14 +154,14 @@ $(BUILD)/workload_exporter: $(OBJECTS)
 
 # --- tests ----------------------------------------------------------------------------------------
 
-$(BUILD)/asan/%.o: %.c Makefile | $(BUILD)/version.h
+$(BUILD)/asan/%.o: %.c Makefile | $(BUILD)/version.h $(PROTO:=.h)
 	$(if $(Q),@echo "  CC     $@")
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ASAN) -I$(BUILD) -Itests/unit -MMD -MP -c $< -o $@
 
 $(BUILD)/unit_tests: $(UNIT_OBJECTS)
 	$(if $(Q),@echo "  LINK   $@")
-	$(Q)$(CC) $(ASAN) $^ -lcriterion -lmicrohttpd -lgnutls -lyaml -lcrypt -lm -o $@
+	$(Q)$(CC) $(ASAN) $^ -lcriterion $(LIBS_PURE) -o $@
 
 $(BUILD)/workloads/%: tests/workloads/%.c Makefile
 	$(if $(Q),@echo "  CC     $@")

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.." || exit 1
 JOBS=$(nproc)
 PYTHON=${PYTHON:-/usr/bin/python3}
 INCLUDES=(-Iexporter -Ibpf -Ibuild -Ibuild/bpf)
-C_FLAGS=(-std=gnu11 -D_GNU_SOURCE "${INCLUDES[@]}")
+C_FLAGS=(-std=gnu11 -D_GNU_SOURCE "${INCLUDES[@]}" -Ibuild/proto) # cppcheck cannot read protoc's
 BPF_FLAGS=(-std=gnu11 -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -DWORKLOAD_BPF -Ibpf)
 STRICT=(-Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wundef -Werror -fsyntax-only)
 BANNED='(^|[^a-zA-Z0-9_])(sprintf|vsprintf|strcpy|strcat|strncpy|strncat|atoi|atol|atoll|gets)[[:space:]]*\('
@@ -39,7 +39,7 @@ format() { # of its three lines per fault the first tells all
 tidy() { # -isystem: skeletons are generated; a fault in a header is told once for all includers
 	printf '%s\0' "${C_EXPORTER[@]}" |
 		timeout 300 xargs -0 -r -P "$JOBS" -I '{}' \
-			clang-tidy -quiet '{}' -- -isystem build/bpf "${C_FLAGS[@]}" 2>&1 |
+			clang-tidy -quiet '{}' -- -isystem build/bpf -isystem build/proto "${C_FLAGS[@]}" 2>&1 |
 		sed -n 's/^[^ ]*: error: /&/p' | sort -u
 }
 

@@ -10,7 +10,7 @@
 #define BUFFER_FIRST_BYTES 4096
 
 /* Makes room for @len more bytes. Doubles, so that appending stays linear in the total. */
-static int buffer_reserve(struct buffer *buffer, size_t len)
+static int buffer_grow(struct buffer *buffer, size_t len)
 {
 	size_t size = buffer->size ? buffer->size : BUFFER_FIRST_BYTES;
 	char *data;
@@ -19,8 +19,8 @@ static int buffer_reserve(struct buffer *buffer, size_t len)
 		return buffer->error;
 	if (len > buffer->max - buffer->len)
 		return buffer->error = -ENOBUFS;
-	if (len <= buffer->size - buffer->len)
-		return 0;
+	if (size > buffer->max)
+		size = buffer->max;
 	while (size - buffer->len < len)
 		size = size > buffer->max / 2 ? buffer->max : size * 2;
 	data = realloc(buffer->data, size);
@@ -31,11 +31,22 @@ static int buffer_reserve(struct buffer *buffer, size_t len)
 	return 0;
 }
 
+char *buffer_reserve(struct buffer *buffer, size_t len)
+{
+	if (buffer->error || len > buffer->size - buffer->len) {
+		if (buffer_grow(buffer, len) < 0)
+			return NULL;
+	}
+	return buffer->data + buffer->len;
+}
+
 void buffer_append(struct buffer *buffer, const void *bytes, size_t len)
 {
-	if (!len || buffer_reserve(buffer, len) < 0)
+	char *to = len ? buffer_reserve(buffer, len) : NULL;
+
+	if (!to)
 		return;
-	memcpy(buffer->data + buffer->len, bytes, len);
+	memcpy(to, bytes, len);
 	buffer->len += len;
 }
 
@@ -63,7 +74,7 @@ void buffer_printf(struct buffer *buffer, const char *format, ...)
 		return;
 	}
 	/* One byte more for the NUL, which vsnprintf writes and the buffer does not count. */
-	if (len < 0 || buffer_reserve(buffer, (size_t)len + 1) < 0) {
+	if (len < 0 || !buffer_reserve(buffer, (size_t)len + 1)) {
 		buffer->error = buffer->error ? buffer->error : -ENOMEM;
 		return;
 	}

@@ -23,6 +23,12 @@ struct buffer {
 		.max = (max_bytes) \
 	}
 
+/*
+ * Room for @len more bytes, behind those in use: whoever writes @n of them adds @n to buffer->len.
+ * NULL with the error set.
+ */
+char *buffer_reserve(struct buffer *buffer, size_t len);
+
 /* Appends all of it or, with the error set, nothing. */
 void buffer_append(struct buffer *buffer, const void *bytes, size_t len);
 void buffer_text(struct buffer *buffer, const char *text);

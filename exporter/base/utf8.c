@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include <stdbool.h>
-
 static bool utf8_continues(unsigned char byte)
 {
 	return (byte & 0xc0) == 0x80;
@@ -44,6 +42,15 @@ size_t utf8_length(const char *text)
 			return 0;
 	}
 	return length;
+}
+
+bool utf8_is_valid(const char *text)
+{
+	size_t len = 1;
+
+	for (; *text && len; text += len)
+		len = utf8_length(text);
+	return len;
 }
 
 void utf8_copy(char *out, size_t size, const char *text)

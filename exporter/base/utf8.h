@@ -6,6 +6,7 @@
 #ifndef WORKLOAD_BASE_UTF8_H
 #define WORKLOAD_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* U+FFFD, which stands for each byte that is no part of a character. */
@@ -17,6 +18,9 @@
  * @text has length 1 (its NUL). Reads no further than the NUL.
  */
 size_t utf8_length(const char *text);
+
+/* Whether all of @text is characters. */
+bool utf8_is_valid(const char *text);
 
 /*
  * Copies @text with each byte that is no part of a character replaced by U+FFFD, cut to whole

@@ -9,14 +9,16 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "exposition/series.h"
 #include "exposition/text.h"
+#include "sample.h"
 
 #define GOLDEN "tests/golden/exposition.prom"
 
 /* Renders @snapshot, NUL-terminated; to be freed. */
 static char *render(const struct snapshot *snapshot)
 {
-	struct buffer out = BUFFER_INIT(1 << 24);
+	struct buffer out = BUFFER_INIT(EXPOSITION_MAX_BYTES);
 
 	cr_assert_eq(exposition_text_render(snapshot, &out), 0);
 	buffer_char(&out, '\0');
@@ -24,149 +26,13 @@ static char *render(const struct snapshot *snapshot)
 	return out.data;
 }
 
-static void observe(struct hist *hist, uint64_t ns)
-{
-	hist->bucket[hist_index(ns)]++;
-	hist->sum_ns += ns;
-}
-
-static void fill_endpoints(struct endpoint_row endpoints[2])
-{
-	endpoints[0] = (struct endpoint_row){
-		.workload = "nginx.service",
-		.port = "8080",
-		.abandoned = { 1, 2 },
-		.accepted = { [IO_EPOLL] = 40 },
-		.received_bytes = 123456,
-		.sent_bytes = UINT64_MAX,
-		.accept_queue_overflows = 3,
-		.queued = 4,
-		.in_service = 5,
-		.oldest_queued_ns = 1500000000,
-		.connections = 9,
-		.accept_queue = 6,
-		.accept_queue_limit = 511,
-	};
-	endpoints[1] = (struct endpoint_row){
-		.workload = "a \"quoted\"\\name",
-		.port = "other",
-		.accepted = { [IO_BLOCKING] = 1, [IO_URING] = 2 },
-		.unrequested_sends = 8,
-	};
-	observe(&endpoints[0].queue, 0);
-	observe(&endpoints[0].queue, 61035);
-	observe(&endpoints[0].queue, 61036);
-	observe(&endpoints[0].queue, 50000000);
-	observe(&endpoints[0].queue, 129000000000);
-	observe(&endpoints[0].service, 1);
-	observe(&endpoints[0].duration, 1000000000);
-}
-
-static void fill_pools(struct pool_row pools[2])
-{
-	pools[0] = (struct pool_row){
-		.workload = "nginx.service",
-		.pool = "http-nio-#-exec-#",
-		.threads = { 1, 0, 2, 0, 0, 0, 0, 17 },
-		.thread_ns = { 1, 20, 300, 4000000000, 5500000000, 18446744073709551615U, 0, 7 },
-		.started = 30,
-		.exited = 10,
-	};
-	pools[1] = (struct pool_row){ .workload = "nginx.service", .pool = "evil\n\xff\xc3\xa9" };
-	observe(&pools[0].runqueue, 2000);
-	observe(&pools[0].mutex, 8000000);
-	observe(&pools[0].mutex, 7812500);
-}
-
-static char *render_sample_snapshot(void)
-{
-	static struct endpoint_row endpoints[2];
-	static struct pool_row pools[2];
-	static const struct workload_row workloads[] = {
-		{ "nginx.service", "/usr/sbin/nginx", "native", "nginx.service", "", 3 },
-		{ "a \"quoted\"\\name", "", "unknown", "", "0123456789ab", 1 },
-	};
-	static const struct probe_row probes[] = { { "requests", "sk_data_ready", 1 },
-						   { "requests", "sock_send_length", 0 } };
-	static const struct map_row maps[] = { { "endpoints", 2, 512 } };
-	static const struct program_row programs[] = { { "threads_switch", 123456789, 1000 } };
-	static const struct drop_row drops[] = { { "request_unpaired", 0 } };
-	static const struct collector_row collectors[] = { { "requests", 1234567, 1 },
-							   { "threads", 0, 0 } };
-	static const struct build_row build = { "1.2.3", "0123456789ab", "main", "gcc 12" };
-	static const struct process_row process = { 1230000000, 12,           1024,
-						    1U << 30,   12 * 1048576, 1700000000123456789 };
-	struct snapshot snapshot = {
-		.workloads = workloads,
-		.workloads_len = 2,
-		.endpoints = endpoints,
-		.endpoints_len = 2,
-		.pools = pools,
-		.pools_len = 2,
-		.probes = probes,
-		.probes_len = 2,
-		.maps = maps,
-		.maps_len = 1,
-		.programs = programs,
-		.programs_len = 1,
-		.drops = drops,
-		.drops_len = 1,
-		.collectors = collectors,
-		.collectors_len = 2,
-		.build = &build,
-		.process = &process,
-	};
-
-	fill_endpoints(endpoints);
-	fill_pools(pools);
-	return render(&snapshot);
-}
-
-/* The whole file, NUL-terminated; to be freed. */
-static char *read_file(const char *path)
-{
-	_cleanup_(cleanup_fclose) FILE *file = fopen(path, "r");
-	char *text = calloc(1, 1 << 20);
-
-	cr_assert_not_null(file, "%s: %s (run from the top of the checkout)", path,
-			   strerror(errno));
-	cr_assert_not_null(text);
-	cr_assert_lt(fread(text, 1, (1 << 20) - 1, file), (1 << 20) - 1);
-	return text;
-}
-
-static void expect_golden(const char *text)
-{
-	_cleanup_(cleanup_free) char *golden = read_file(GOLDEN);
-	_cleanup_(cleanup_fclose) FILE *actual = NULL;
-
-	if (strcmp(text, golden) == 0)
-		return;
-	actual = fopen("build/exposition.prom", "w");
-	if (actual)
-		fputs(text, actual);
-	cr_expect_fail("not " GOLDEN "; compare with build/exposition.prom");
-}
-
 Test(text, a_snapshot_renders_as_in_the_golden_file)
 {
-	_cleanup_(cleanup_free) char *text = render_sample_snapshot();
+	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(EXPOSITION_MAX_BYTES);
+	struct snapshot snapshot = sample_snapshot();
 
-	expect_golden(text);
-}
-
-/* @command must succeed and print nothing. */
-static void expect_silent(const char *command)
-{
-	char output[2048] = "";
-	FILE *pipe = popen(command, "r");
-	size_t len;
-
-	cr_assert_not_null(pipe);
-	len = fread(output, 1, sizeof(output) - 1, pipe);
-	output[len] = '\0';
-	cr_expect_eq(pclose(pipe), 0, "%s: %s", command, output);
-	cr_expect_str_empty(output, "%s: %s", command, output);
+	cr_assert_eq(exposition_text_render(&snapshot, &out), 0);
+	expect_golden(&out, "exposition.prom");
 }
 
 Test(text, promtool_finds_nothing_to_say)
@@ -259,14 +125,14 @@ Test(text, le_is_the_shortest_that_reads_back_the_same)
 		{ -14, "6.103515625e-05" },
 		{ -20, "9.5367431640625e-07" },
 	};
-	char le[TEXT_LE_BYTES];
+	char le[SERIES_LE_BYTES];
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-		exposition_text_le(known[i].exponent, le);
+		series_format_le(known[i].exponent, le);
 		cr_expect_str_eq(le, known[i].le);
 	}
 	for (int e = HIST_MIN_EXP; e <= HIST_MAX_EXP; e++) {
-		exposition_text_le(e, le);
+		series_format_le(e, le);
 		cr_expect_eq(strtod(le, NULL), ldexp(1, e), "2^%d: %s", e, le);
 	}
 }
