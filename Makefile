@@ -23,6 +23,7 @@ DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf
 DEPS_DEMO := python3
 DEPS_TEST := libcriterion-dev python3 python3-pytest python3-prometheus-client prometheus nginx-light \
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless
+DEPS_BENCH := bpftrace libbpf-tools util-linux
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
 
 # What the kernel matrix needs, and what its emulated arm64 machine runs from and is linked with.
@@ -72,8 +73,8 @@ LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle netw
 
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*.[ch] exporter/*/*.[ch] tests/*/*.[ch])
 
-.PHONY: help deps deps-test deps-lint all bpf-all run demo test test-unit test-bpf test-live \
-        test-kernels workloads lint format clean install readme
+.PHONY: help deps deps-test deps-bench deps-lint all bpf-all run demo test test-unit test-bpf test-live \
+        test-kernels workloads bench lint format clean install readme
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -83,6 +84,9 @@ deps: ## install what the build needs and this machine lacks
 
 deps-test:
 	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST)
+
+deps-bench:
+	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_BENCH)
 
 deps-lint:
 	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_LINT)
@@ -179,6 +183,12 @@ test-live: all $(WORKLOADS) ## live tests against real servers on this kernel
 	$(Q)export WORKLOAD_EXPORTER_FLAGS=--requests.backend=syscall; $(call live,$(LIVE_REQUESTS))
 
 workloads: $(WORKLOADS)
+
+bench: deps-bench ## what services pay for being observed (BENCH="nginx redis" VARIANTS=exporter PAIRS=4)
+	$(Q)$(MAKE) --no-print-directory all workloads
+	$(Q)$(PYTHON) -B tests/bench/run.py $(if $(BENCH),--loads $(BENCH)) \
+		$(if $(VARIANTS),--variants $(VARIANTS)) $(if $(PAIRS),--pairs $(PAIRS)) \
+		$(if $(SECONDS),--seconds $(SECONDS))
 
 ARM64_DIR  := $(BUILD)/kernels/userland-arm64
 ARM64_MAKE  = $(MAKE) --no-print-directory BUILD=$(BUILD)/arm64 ARCH=arm64 \

@@ -8,11 +8,23 @@
  *   computation and --hold-sleep-us of sleep, with --think-us of sleep between.
  * --mode=condvar: wait on a condition variable; sleepers: sleep again and again; blocked: read an
  *   empty pipe; burn: compute.
+ * --mode=table: the cost of locks and nothing else: count in one of 64 cells, each under a mutex of
+ *   its own, and compute a little between; every 64th acquisition is timed.
  * --mode=churn: every thread starts and joins --children short threads one after the other.
  *
  * Commands: `start`, `finish` (end all threads, join them, print), `quit`.
  */
 #include "workload.h"
+
+#define CELLS 64
+#define SAMPLES 65536
+#define PRIVATE_ROUNDS 200
+
+/* A line of its own, so that only the lock is contended for. */
+struct cell {
+	_Alignas(64) pthread_mutex_t mutex;
+	uint64_t count;
+};
 
 struct locker {
 	const char *mode;
@@ -26,6 +38,7 @@ struct locker {
 	pthread_mutex_t mutex;
 	pthread_rwlock_t rwlock;
 	pthread_cond_t ended;
+	struct cell cells[CELLS];
 };
 
 /* One thread and what its own clock says. */
@@ -39,6 +52,8 @@ struct thread {
 	uint64_t sleeps; /* acquisitions that went to sleep */
 	uint64_t children;
 	uint64_t children_ns; /* from pthread_create to pthread_join */
+	uint32_t *samples; /* --mode=table: the last SAMPLES times of an acquisition */
+	uint64_t samples_len;
 };
 
 typedef void (*mode_fn)(struct thread *thread);
@@ -83,6 +98,36 @@ static void contend(struct thread *thread)
 		clock_sleep_us(locker->hold_sleep_us);
 		lock_give(thread);
 		clock_sleep_us(locker->think_us);
+	}
+}
+
+static void cell_count(struct thread *thread, struct cell *cell)
+{
+	uint64_t begin = 0;
+
+	if (thread->acquisitions++ % 64 == 0)
+		begin = clock_now_ns();
+	pthread_mutex_lock(&cell->mutex);
+	if (begin)
+		thread->samples[thread->samples_len++ % SAMPLES] =
+			(uint32_t)(clock_now_ns() - begin);
+	cell->count++;
+	pthread_mutex_unlock(&cell->mutex);
+}
+
+static void count_in_table(struct thread *thread)
+{
+	uint64_t random = (uint64_t)thread->number + 1;
+
+	thread->samples = calloc(SAMPLES, sizeof(*thread->samples));
+	if (!thread->samples)
+		die("calloc");
+	while (!stopped(thread->locker)) {
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		cell_count(thread, &thread->locker->cells[random % CELLS]);
+		rounds_compute(PRIVATE_ROUNDS);
 	}
 }
 
@@ -144,9 +189,16 @@ static mode_fn mode_find(const char *name)
 		const char *name;
 		mode_fn run;
 	} modes[] = {
-		{ "mutex", contend }, { "robust", contend },       { "rwlock", contend },
-		{ "pi", contend },    { "condvar", wait_for_end }, { "sleepers", sleep_again },
-		{ "churn", churn },   { "blocked", read_nothing }, { "burn", burn },
+		{ "mutex", contend },
+		{ "robust", contend },
+		{ "rwlock", contend },
+		{ "pi", contend },
+		{ "condvar", wait_for_end },
+		{ "sleepers", sleep_again },
+		{ "churn", churn },
+		{ "blocked", read_nothing },
+		{ "burn", burn },
+		{ "table", count_in_table },
 	};
 	size_t i;
 
@@ -185,10 +237,28 @@ static void threads_end(struct locker *locker)
 	close(locker->pipe[1]);
 }
 
+static int compare_samples(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* The worst thread's 99th percentile: the threads are alike. */
+static uint64_t samples_p99(struct thread *thread)
+{
+	size_t length = thread->samples_len < SAMPLES ? thread->samples_len : SAMPLES;
+
+	if (!length)
+		return 0;
+	qsort(thread->samples, length, sizeof(*thread->samples), compare_samples);
+	return thread->samples[length * 99 / 100];
+}
+
 static void threads_finish(struct locker *locker, struct thread *threads)
 {
 	struct thread sum = { 0 };
-	uint64_t life_ns = 0;
+	uint64_t life_ns = 0, p99_ns = 0;
 	long i;
 
 	threads_end(locker);
@@ -200,12 +270,15 @@ static void threads_finish(struct locker *locker, struct thread *threads)
 		sum.sleeps += threads[i].sleeps;
 		sum.children += threads[i].children;
 		sum.children_ns += threads[i].children_ns;
+		if (samples_p99(&threads[i]) > p99_ns)
+			p99_ns = samples_p99(&threads[i]);
 	}
 	stat_print("thread_ns", life_ns + sum.children_ns);
 	stat_print("threads", (uint64_t)locker->threads + sum.children);
 	stat_print("wait_ns", sum.wait_ns);
 	stat_print("acquisitions", sum.acquisitions);
 	stat_print("sleeps", sum.sleeps);
+	stat_print("acquisition_p99_ns", p99_ns);
 }
 
 static void commands_obey(struct locker *locker, struct thread *threads)
@@ -226,6 +299,7 @@ static void commands_obey(struct locker *locker, struct thread *threads)
 static void locker_init(struct locker *locker)
 {
 	pthread_mutexattr_t attributes;
+	size_t i;
 
 	mode_find(locker->mode);
 	pthread_mutexattr_init(&attributes);
@@ -238,6 +312,8 @@ static void locker_init(struct locker *locker)
 		die("pthread_mutex_init");
 	pthread_rwlock_init(&locker->rwlock, NULL);
 	pthread_cond_init(&locker->ended, NULL);
+	for (i = 0; i < CELLS; i++)
+		pthread_mutex_init(&locker->cells[i].mutex, NULL);
 	if (pipe(locker->pipe))
 		die("pipe");
 }

@@ -31,6 +31,8 @@ struct server {
 	long response_bytes;
 	long service_us;
 	long busy_us;
+	long work_us;
+	uint64_t work_rounds; /* what @work_us is worth on this machine */
 	long lock_us;
 	long upstream_port; /* 0: none */
 	long upstream_poll; /* non-blocking, waits in poll */
@@ -141,6 +143,7 @@ static void work(struct server *server)
 	clock_sleep_us(server->service_us);
 	if (server->busy_us)
 		clock_burn_us(server->busy_us);
+	rounds_compute(server->work_rounds);
 	if (server->lock_us)
 		work_locked(server);
 }
@@ -303,6 +306,8 @@ int main(int argc, char **argv)
 		{ "mode", NULL, &server.mode, "accept or queue" },
 		{ "service-us", &server.service_us, NULL, "sleep per request" },
 		{ "busy-us", &server.busy_us, NULL, "computation per request" },
+		{ "work-us", &server.work_us, NULL,
+		  "the same amount of computation for every request, however long it takes" },
 		{ "lock-us", &server.lock_us, NULL, "sleep under a shared mutex per request" },
 		{ "upstream-port", &server.upstream_port, NULL,
 		  "one exchange with it per request" },
@@ -319,6 +324,8 @@ int main(int argc, char **argv)
 	if (server.request_bytes > MESSAGE_MAX || server.response_bytes > MESSAGE_MAX)
 		die("messages are at most %d bytes", MESSAGE_MAX);
 	server.queue_end = &server.queue;
+	if (server.work_us)
+		server.work_rounds = rounds_of_us(server.work_us);
 	if (*take)
 		server.listener = handover_take(take);
 	else

@@ -139,6 +139,30 @@ static inline void clock_burn_us(long us)
 		;
 }
 
+/* An amount of computation that looks at no clock. */
+static inline void rounds_compute(uint64_t rounds)
+{
+	while (rounds--)
+		__asm__ volatile("");
+}
+
+/* How many rounds take @us here: by the fastest of some trials, because others may interfere. */
+static inline uint64_t rounds_of_us(long us)
+{
+	const uint64_t trial = 1000000;
+	uint64_t fastest_ns = UINT64_MAX;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		uint64_t begin = clock_now_ns();
+
+		rounds_compute(trial);
+		if (clock_now_ns() - begin < fastest_ns)
+			fastest_ns = clock_now_ns() - begin;
+	}
+	return trial * (uint64_t)us * NS_PER_US / fastest_ns;
+}
+
 /* A listening TCP socket on @address (numeric, either family) and @port, 0 for any free one. */
 static inline int listen_open(const char *address, long port, long backlog)
 {

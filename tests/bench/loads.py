@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+The services that are measured, each with the client that drives it.
+
+A load has a `name`, the `variants` that are worth measuring beside it, and measure(seconds), which
+returns one interval: `requests` that the client saw answered, in `seconds`, with `p99_ns`, and the
+CPU time `cpu_ns` that the service used. check(scrape, interval) says in words where the exporter,
+started before the interval, disagrees with it; an empty list if it does not.
+"""
+
+import csv
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import paths
+import processes
+from exposition import Endpoint, Pool
+from machine import CLIENT_CORE, SERVICE_CORE, on_core, take_precedence
+from services import Load as PoolClient
+from services import Process, Service, free_port, wait_until
+
+READY_SECONDS = 20
+ANSWER_SECONDS = 10
+
+
+def _exchange(port, request):
+    """The first answer of a server, to know its size."""
+    with socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS) as connection:
+        connection.sendall(request)
+        return connection.recv(65536)
+
+
+def _answers(port, request):
+    try:
+        return bool(_exchange(port, request))
+    except OSError:
+        return False
+
+
+def _report(text):
+    lines = (line.split() for line in text.splitlines() if line != "ok")
+    return {key: int(value) for key, value in lines}
+
+
+def _differences(scrape, port, expected):
+    """What the exporter counted otherwise than exactly @expected answered requests."""
+    end = Endpoint(scrape, port)
+    wrong = []
+    if end.counts() != (expected,) * 3:
+        wrong.append(f"counted {end.counts()} requests, the client {expected}")
+    if end.abandoned() != (0, 0):
+        wrong.append(f"{end.abandoned()} requests abandoned, the client none")
+    return wrong
+
+
+def _off(what, seen, expected, tolerance):
+    if abs(seen - expected) <= tolerance * expected:
+        return []
+    return [f"{what} {seen:.6f} s, own clock {expected:.6f} s: more than {tolerance:.0%} apart"]
+
+
+NGINX_CONF = """
+daemon off;
+user root;
+worker_processes 1;
+pid {directory}/nginx.pid;
+error_log {directory}/error.log;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    keepalive_requests 1000000000;
+    client_body_temp_path {directory}/body;
+    proxy_temp_path {directory}/proxy;
+    fastcgi_temp_path {directory}/fastcgi;
+    uwsgi_temp_path {directory}/uwsgi;
+    scgi_temp_path {directory}/scgi;
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ return 204; }}
+    }}
+}}
+"""
+
+
+class Nginx:
+    """The worst case: one worker on one core, an empty answer, keep-alive, always busy."""
+
+    name = "nginx"
+    title = "nginx, empty reply, keep-alive"
+    variants = ("exporter", "syscall", "bpftrace-requests", "bcc-syscount", "bcc-tcprtt")
+    REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+    def __init__(self):
+        directory = paths.SCRATCH / "nginx"
+        directory.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        conf = directory / "nginx.conf"
+        conf.write_text(NGINX_CONF.format(directory=directory, port=self.port))
+        self._server = Process(
+            [*on_core(SERVICE_CORE), "nginx", "-c", conf, "-p", directory]
+            + ["-e", directory / "error.log"]
+        )
+        take_precedence(self._server.pid)
+        wait_until(lambda: _answers(self.port, self.REQUEST), READY_SECONDS, "nginx is not ready")
+        self._answer_bytes = len(_exchange(self.port, self.REQUEST))
+
+    def measure(self, seconds):
+        command = [
+            *on_core(CLIENT_CORE),
+            paths.BUILD / "workloads" / "keepalive_client",
+            f"--port={self.port}",
+            f"--request={self.REQUEST.decode()}",
+            f"--response-bytes={self._answer_bytes}",
+            f"--ms={seconds * 1000:.0f}",
+        ]
+        cpu_ns = processes.tree_cpu_ns(self._server.pid)
+        said = _report(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return {
+            "requests": said["requests"],
+            "seconds": said["elapsed_ns"] / 1e9,
+            "p99_ns": said["response_p99_ns"],
+            "cpu_ns": processes.tree_cpu_ns(self._server.pid) - cpu_ns,
+        }
+
+    def check(self, scrape, interval):
+        return _differences(scrape, self.port, interval["requests"])
+
+    def stop(self):
+        self._server.stop()
+
+
+class Redis:
+    """redis-benchmark without pipelining: GET on fifty connections."""
+
+    name = "redis"
+    title = "Redis, redis-benchmark -t get -P 1"
+    variants = ("exporter", "syscall", "bpftrace-requests")
+
+    def __init__(self):
+        directory = paths.SCRATCH / "redis"
+        directory.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self._server = Process(
+            [*on_core(SERVICE_CORE), "redis-server", "--port", self.port, "--bind", "127.0.0.1"]
+            + ["--save", "", "--appendonly", "no", "--dir", directory],
+            stdout=subprocess.DEVNULL,
+        )
+        take_precedence(self._server.pid)
+        wait_until(lambda: _answers(self.port, b"PING\r\n"), READY_SECONDS, "redis is not ready")
+        self._per_second = self._run(20000)["rps"]
+
+    def _run(self, requests):
+        done = subprocess.run(
+            [*on_core(CLIENT_CORE), "redis-benchmark", "-p", str(self.port), "-t", "get"]
+            + ["-P", "1", "-n", str(requests), "--csv"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        (row,) = csv.DictReader(done.stdout.splitlines())
+        return {"rps": float(row["rps"]), "p99_ns": float(row["p99_latency_ms"]) * 1e6}
+
+    def _processed(self):
+        """Commands that the server has processed, this question not included."""
+        text = _exchange(self.port, b"INFO stats\r\n").decode()
+        return int(text.split("total_commands_processed:")[1].split()[0])
+
+    def measure(self, seconds):
+        requests = max(1000, round(self._per_second * seconds))
+        processed, cpu_ns = self._processed(), processes.cpu_ns(self._server.pid)
+        said = self._run(requests)
+        cpu_ns = processes.cpu_ns(self._server.pid) - cpu_ns
+        # The client asks for two settings beside; the server's own count is what is compared with.
+        return {
+            "requests": requests,
+            "processed": self._processed() - processed + 1,
+            "seconds": requests / said["rps"],
+            "p99_ns": said["p99_ns"],
+            "cpu_ns": cpu_ns,
+        }
+
+    def check(self, scrape, interval):
+        return _differences(scrape, self.port, interval["processed"])
+
+    def stop(self):
+        self._server.stop()
+
+
+class PoolServer:
+    """An ordinary service: four workers on one core, one millisecond of computation each."""
+
+    name = "pool"
+    title = "thread-pool server, 1 ms of work"
+    variants = ("exporter", "syscall", "bpftrace-switches", "bcc-runqlat")
+    WORKERS = 4
+
+    def __init__(self):
+        options = {"workers": self.WORKERS, "mode": "queue", "work_us": 1000}
+        self._server = Service("pool_server", prefix=on_core(SERVICE_CORE), **options)
+        take_precedence(self._server.pid)
+        self.port = self._server.port
+
+    def measure(self, seconds):
+        before, cpu_ns = self._server.ask("stats"), processes.cpu_ns(self._server.pid)
+        began = time.monotonic()
+        client = PoolClient(
+            self.port,
+            prefix=on_core(CLIENT_CORE),
+            clients=self.WORKERS,
+            keep_alive=1,
+            requests=round(1000 * seconds),
+        )
+        take_precedence(client.pid)
+        said = client.finish()
+        ended = time.monotonic()
+        client.stop()
+        cpu_ns = processes.cpu_ns(self._server.pid) - cpu_ns
+        own = self._server.ask("stats")
+        return {
+            "requests": said["requests"],
+            "errors": said["errors"],
+            "seconds": ended - began,
+            "p99_ns": said["response_p99_ns"],
+            "cpu_ns": cpu_ns,
+            "service_ns": own["service_ns"] - before["service_ns"],
+            "response_ns": said["response_ns"],
+        }
+
+    def check(self, scrape, interval):
+        end = Endpoint(scrape, self.port)
+        return [
+            *_differences(scrape, self.port, interval["requests"]),
+            *_off("service time", end.seconds("service"), interval["service_ns"] / 1e9, 0.02),
+            *_off("duration", end.seconds("duration"), interval["response_ns"] / 1e9, 0.03),
+        ]
+
+    def stop(self):
+        self._server.stop()
+
+
+class Locks:
+    """A program that does little else than lock: four threads, a table of 64 mutexes."""
+
+    name = "locks"
+    title = "lock-heavy program, 4 threads"
+    variants = ("exporter", "uprobe", "bpftrace-locks", "bcc-funclatency", "bcc-klockstat")
+
+    def __init__(self):
+        self._server = None
+
+    def measure(self, seconds):
+        self.stop()
+        self._server = Service("locker", name="locktable", mode="table", threads=4)
+        take_precedence(self._server.pid)
+        self._server.ask("start")
+        began = time.monotonic()
+        time.sleep(seconds)
+        own = self._server.ask("finish")
+        ended = time.monotonic()
+        return {
+            "requests": own["acquisitions"],
+            "seconds": ended - began,
+            "p99_ns": own["acquisition_p99_ns"],
+            "cpu_ns": processes.cpu_ns(self._server.pid),
+        }
+
+    def check(self, scrape, interval):
+        """Every wait is the end of an acquisition; that waits are right is for the live tests."""
+        pool = Pool(scrape, self._server.name, "locker-#")
+        waits = pool.mutex_waits()[0]
+        if waits <= interval["requests"] and pool.get("workload_threads_started_total") == 4:
+            return []
+        return [f"{waits} lock waits of {interval['requests']} acquisitions by four threads"]
+
+    def stop(self):
+        if self._server:
+            self._server.stop()
+        self._server = None
+
+
+LOADS = {load.name: load for load in (Nginx, Redis, PoolServer, Locks)}
+
+
+def clean():
+    shutil.rmtree(paths.SCRATCH, ignore_errors=True)
+
+
+assert Path(paths.BUILD).is_dir(), "build first"

@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+Measures what services pay for being observed, and by what: `make bench`.
+
+Prints a table and writes build/bench/NAME.json for every load measured.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+import paths
+import loads
+import machine
+import table
+import throughput
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--loads", nargs="*", default=list(loads.LOADS), choices=loads.LOADS)
+    parser.add_argument("--variants", nargs="*", help="default: those that suit the load")
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of an interval")
+    return parser.parse_args()
+
+
+def chosen(load, wanted):
+    return [name for name in load.variants if name in wanted] if wanted else load.variants
+
+
+def measured(kind, wanted):
+    def say(number):
+        print(f"\r{kind.name}: round {number} of {wanted.pairs} ", end="", file=sys.stderr)
+
+    load = kind()
+    try:
+        names = chosen(load, wanted.variants)
+        result = throughput.measure(load, names, wanted.pairs, wanted.seconds, say)
+    finally:
+        load.stop()
+        print(file=sys.stderr)
+    return {"name": kind.name, "machine": machine.describe(), **result}
+
+
+def main():
+    wanted = options()
+    if os.geteuid():
+        sys.exit("bench: needs root: it loads BPF programs and reads their statistics")
+    paths.RESULTS.mkdir(parents=True, exist_ok=True)
+    wrong = 0
+    for name in wanted.loads:
+        with machine.precedence():
+            result = measured(loads.LOADS[name], wanted)
+        (paths.RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+        print(table.of_load(result), flush=True)
+        wrong += sum(len(each["wrong"]) for each in result["variants"].values())
+    loads.clean()
+    if wrong:
+        sys.exit(f"bench: WRONG: the exporter disagreed with the client {wrong} times, see above")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results as a table of text."""
+
+
+def aligned(rows):
+    """Rows of cells as lines; the first column to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def time_text(ns):
+    """Nanoseconds in a unit that suits them."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}" if ns < 999 * size else f"{ns / size:.0f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def size_text(size):
+    return f"{size / 1048576:.1f} MiB"
+
+
+def ratio_text(summary):
+    return f"{summary['median']:.3f} ({summary['lower']:.3f}-{summary['upper']:.3f})"
+
+
+HEAD = ("", "requests/s", "ratio (quartiles)", "p99", "CPU/request", "CPU ratio", "BPF/request",
+        "kernel", "RSS", "tool CPU", "counts")  # fmt: skip
+
+
+def _alone(numbers):
+    return [
+        "none",
+        f"{numbers['requests_per_second']['median']:.0f}",
+        "",
+        time_text(numbers["p99_ns"]["median"]),
+        time_text(numbers["cpu_ns_per_request"]["median"]),
+        *[""] * 6,
+    ]
+
+
+def _beside(name, numbers):
+    cost = numbers["cost"]
+    return [
+        name,
+        f"{numbers['requests_per_second']['median']:.0f}",
+        ratio_text(numbers["throughput"]),
+        time_text(numbers["p99_ns"]["median"]),
+        time_text(numbers["cpu_ns_per_request"]["median"]),
+        f"{numbers['cpu']['median']:.3f}",
+        time_text(cost["bpf_ns_per_request"]),
+        size_text(cost["kernel_bytes"]),
+        size_text(cost["rss_bytes"]),
+        f"{cost['cpu_share']:.2%}",
+        ("WRONG" if numbers["wrong"] else "exact") if "scrape_cpu_ns" in cost else "",
+    ]
+
+
+def _programs(name, cost):
+    rows = [
+        [f"  {program}", f"{ran['runs_per_request']:.2f}", time_text(ran["ns_per_run"])]
+        for program, ran in sorted(cost["programs"].items())
+        if ran["runs_per_request"] >= 0.01
+    ]
+    return aligned([[f"BPF programs of {name}", "runs/request", "per run"], *rows])
+
+
+def of_load(result):
+    """The table of one load: services beside each variant, then the exporter's programs."""
+    rows = [HEAD]
+    if result["none"]:
+        rows.append(_alone(result["none"]))
+    rows += [_beside(name, numbers) for name, numbers in result["variants"].items()]
+    parts = [f"\n{result['title']}, {result['seconds']:g} s intervals", aligned(rows)]
+    for name, numbers in result["variants"].items():
+        parts += [f"WRONG: {name}: {wrong}" for wrong in sorted(set(numbers["wrong"]))]
+        if "scrape_cpu_ns" in numbers["cost"]:
+            parts.append(_programs(name, numbers["cost"]))
+    parts += [f"{name}: does not run here: {why}" for name, why in result["unavailable"].items()]
+    return "\n".join(parts)

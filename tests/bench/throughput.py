@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pairs of intervals, one beside nothing and one beside a variant; and what a variant costs."""
+
+import time
+
+import bpf
+import pairs
+import processes
+from variants import VARIANTS, Unavailable
+
+SETTLE_SECONDS = 3
+SCRAPES = 10
+
+
+def is_exporter(variant):
+    return hasattr(variant, "scrape")
+
+
+def checked(load, variant, interval):
+    """What the exporter says otherwise than the client, after everything has come to its end."""
+    if not is_exporter(variant):
+        return []
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while True:
+        scrape = variant.scrape()
+        wrong = load.check(scrape, interval)
+        if not wrong or time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    dropped = {row[0]["reason"]: row[1] for row in scrape.rows("workload_exporter_dropped_total")}
+    lost = ", ".join(f"{reason} {count}" for reason, count in dropped.items() if count)
+    return [f"{each} (dropped: {lost or 'nothing'})" for each in wrong]
+
+
+def interval_beside(load, name, seconds):
+    """One interval beside a variant that starts before it and stops after it."""
+    variant = VARIANTS[name]()
+    try:
+        interval = load.measure(seconds)
+        interval["wrong"] = checked(load, variant, interval)
+        return interval
+    finally:
+        variant.stop()
+
+
+def pair(load, name, seconds, variant_first):
+    """(interval without, interval with)"""
+    order = (name, "none") if variant_first else ("none", name)
+    intervals = {each: interval_beside(load, each, seconds) for each in order}
+    return intervals["none"], intervals[name]
+
+
+def _scrape_cpu_ns(exporter):
+    exporter.scrape()
+    before = processes.cpu_ns(exporter.pid)
+    for _ in range(SCRAPES):
+        exporter.scrape()
+    return (processes.cpu_ns(exporter.pid) - before) / SCRAPES
+
+
+def cost_beside(load, name, seconds):
+    """
+    What the variant itself uses, and the time in its BPF programs as the kernel's statistics count
+    it: {programs: {name: {runs_per_request, ns_per_run}}, ...}. Never at the time of a pair.
+    """
+    variant = VARIANTS[name]()
+    try:
+        with bpf.statistics():
+            before, cpu_ns = bpf.programs(variant.pid), processes.cpu_ns(variant.pid)
+            interval = load.measure(seconds)
+            ran = bpf.ran_between(before, bpf.programs(variant.pid))
+        cost = {
+            "programs": {
+                program: {
+                    "runs_per_request": runs / interval["requests"],
+                    "ns_per_run": ns / runs,
+                }
+                for program, (runs, ns) in ran.items()
+            },
+            "bpf_ns_per_request": sum(ns for _, ns in ran.values()) / interval["requests"],
+            "bpf_runs_per_request": sum(runs for runs, _ in ran.values()) / interval["requests"],
+            "cpu_share": (processes.cpu_ns(variant.pid) - cpu_ns) / 1e9 / interval["seconds"],
+            "rss_bytes": processes.rss_bytes(variant.pid),
+            "kernel_bytes": bpf.memory_bytes(variant.pid),
+        }
+        if is_exporter(variant):
+            cost["scrape_cpu_ns"] = _scrape_cpu_ns(variant)
+        return cost
+    finally:
+        variant.stop()
+
+
+def _rate(interval):
+    return interval["requests"] / interval["seconds"]
+
+
+def _cpu_per_request(interval):
+    return interval["cpu_ns"] / interval["requests"]
+
+
+def summarised(found):
+    """What the pairs of one variant come to."""
+    return {
+        "throughput": pairs.summary(pairs.ratios(found, _rate)),
+        "p99": pairs.summary(pairs.ratios(found, lambda interval: interval["p99_ns"])),
+        "cpu": pairs.summary(pairs.ratios(found, _cpu_per_request)),
+        "requests_per_second": pairs.summary([_rate(variant) for _, variant in found]),
+        "p99_ns": pairs.summary([variant["p99_ns"] for _, variant in found]),
+        "cpu_ns_per_request": pairs.summary([_cpu_per_request(variant) for _, variant in found]),
+        "wrong": [each for _, variant in found for each in variant["wrong"]],
+        "intervals": found,
+    }
+
+
+def without(found):
+    """The same numbers of the service alone, from all pairs."""
+    alone = [interval for interval, _ in found]
+    return {
+        "requests_per_second": pairs.summary([_rate(interval) for interval in alone]),
+        "p99_ns": pairs.summary([interval["p99_ns"] for interval in alone]),
+        "cpu_ns_per_request": pairs.summary([_cpu_per_request(interval) for interval in alone]),
+    }
+
+
+def measure(load, names, count, seconds, say):
+    """Everything about one load beside the variants named; those that cannot run say why."""
+    found, missing, costs = {}, {}, {}
+    for name in names:
+        try:
+            costs[name] = cost_beside(load, name, seconds)
+            found[name] = []
+        except Unavailable as why:
+            missing[name] = str(why)
+    # Rounds, so that a disturbance of the machine meets all variants alike; the order within a pair
+    # changes, so that a drift does not favour one side.
+    for number in range(count):
+        for name, those in found.items():
+            those.append(pair(load, name, seconds, number % 2))
+        say(number + 1)
+    return {
+        "title": load.title,
+        "seconds": seconds,
+        "none": without([each for those in found.values() for each in those]) if found else None,
+        "variants": {
+            name: {**summarised(those), "cost": costs[name]} for name, those in found.items() if those
+        },
+        "unavailable": missing,
+    }
