@@ -11,16 +11,19 @@ import json
 import os
 import sys
 
-import paths
+import events
 import loads
 import machine
+import paths
 import table
 import throughput
+
+PARTS = ["events", *loads.LOADS]
 
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--loads", nargs="*", default=list(loads.LOADS), choices=loads.LOADS)
+    parser.add_argument("--loads", nargs="*", default=PARTS, choices=PARTS)
     parser.add_argument("--variants", nargs="*", help="default: those that suit the load")
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=1.0, help="length of an interval")
@@ -42,7 +45,24 @@ def measured(kind, wanted):
     finally:
         load.stop()
         print(file=sys.stderr)
-    return {"name": kind.name, "machine": machine.describe(), **result}
+    return result
+
+
+def write(name, result):
+    (paths.RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+def run_part(name, wanted):
+    """Measures, prints and writes; how often the exporter disagreed with the client."""
+    described = machine.describe()
+    with machine.precedence():
+        result = events.measure() if name == "events" else measured(loads.LOADS[name], wanted)
+    write(name, {"name": name, "machine": described, **result})
+    if name == "events":
+        print(table.of_events(result), flush=True)
+        return 0
+    print(table.of_load(result), flush=True)
+    return sum(len(each["wrong"]) for each in result["variants"].values())
 
 
 def main():
@@ -50,13 +70,7 @@ def main():
     if os.geteuid():
         sys.exit("bench: needs root: it loads BPF programs and reads their statistics")
     paths.RESULTS.mkdir(parents=True, exist_ok=True)
-    wrong = 0
-    for name in wanted.loads:
-        with machine.precedence():
-            result = measured(loads.LOADS[name], wanted)
-        (paths.RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
-        print(table.of_load(result), flush=True)
-        wrong += sum(len(each["wrong"]) for each in result["variants"].values())
+    wrong = sum([run_part(name, wanted) for name in wanted.loads])
     loads.clean()
     if wrong:
         sys.exit(f"bench: WRONG: the exporter disagreed with the client {wrong} times, see above")

@@ -83,3 +83,14 @@ def of_load(result):
             parts.append(_programs(name, numbers["cost"]))
     parts += [f"{name}: does not run here: {why}" for name, why in result["unavailable"].items()]
     return "\n".join(parts)
+
+
+def of_events(result):
+    """Nanoseconds of each event beside each variant."""
+    names = list(result["variants"])
+    events = list(result["variants"][names[0]])
+    rows = [["BPF time of one event", *names]]
+    for event in events:
+        times = [result["variants"][name][event] for name in names]
+        rows.append([event, *("-" if ns is None else time_text(ns) for ns in times)])
+    return "\n" + aligned(rows)
