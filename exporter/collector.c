@@ -37,21 +37,20 @@ static bool workload_of(const struct collector *collector, uint32_t tree, const 
 	return !all_zero(row, size);
 }
 
-static int collect_discovery(struct collector *collector, uint64_t now_ns)
-{
-	int r = registry_refresh(collector->registry, now_ns);
-	ledger_handle handle;
-	struct tree tree;
+/* --- steps: what can take long ------------------------------------------------------------- */
 
-	ledger_begin(collector->ledger);
-	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
-		if (registry_find(collector->registry, slot, &handle) &&
-		    trees_read(collector->kernel, slot, &tree) == 1)
-			ledger_add_processes(collector->ledger, handle, tree.processes);
-	return r;
+static int step_refresh(struct collector *collector, uint64_t now_ns)
+{
+	return registry_refresh(collector->registry, now_ns);
 }
 
-static int collect_requests(struct collector *collector, uint64_t now_ns)
+static int step_sweep(struct collector *collector, uint64_t now_ns)
+{
+	collector->swept_ns = now_ns;
+	return requests_sweep(collector->kernel);
+}
+
+static int step_requests(struct collector *collector, uint64_t now_ns)
 {
 	struct endpoint_row row;
 	ledger_handle handle;
@@ -59,10 +58,7 @@ static int collect_requests(struct collector *collector, uint64_t now_ns)
 	uint16_t port;
 	int r = 0;
 
-	if (now_ns - collector->swept_ns >= COLLECTOR_SWEEP_NS) {
-		r = requests_sweep(collector->kernel);
-		collector->swept_ns = now_ns;
-	}
+	ledger_begin_endpoints(collector->ledger);
 	for (uint32_t slot = 0; slot < ENDPOINTS_MAX; slot++) {
 		int found = requests_read(collector->kernel, slot, now_ns, &tree, &port, &row);
 
@@ -74,15 +70,15 @@ static int collect_requests(struct collector *collector, uint64_t now_ns)
 	return r;
 }
 
-static int collect_threads(struct collector *collector)
+static int step_threads(struct collector *collector, uint64_t now_ns)
 {
-	uint64_t now_ns = clock_monotonic_ns();
 	char name[THREADS_NAME_LEN];
 	ledger_handle handle;
 	struct pool_row row;
 	uint32_t tree;
 	int r = 0;
 
+	ledger_begin_pools(collector->ledger);
 	for (uint32_t slot = 0; slot < collector->kernel->sizes.pools; slot++) {
 		int found = threads_read(collector->kernel, slot, now_ns, &tree, name, &row);
 
@@ -94,34 +90,104 @@ static int collect_threads(struct collector *collector)
 	return r;
 }
 
-static struct collector_row part(const char *name, uint64_t start_ns, int r)
+/* A scrape in progress. */
+struct collection {
+	struct collector *collector;
+	uint64_t deadline_ns;
+	bool cut; /* a step was left out for want of time */
+};
+
+/*
+ * A step is expected to take as long as it took last. Each time that is too long it is expected to
+ * take a quarter less, so that it is tried again, if nobody else has the time for it.
+ */
+static int collect_step(struct collection *collection, enum collector_step step)
 {
-	return (struct collector_row){
-		.collector = name,
-		.duration_ns = clock_monotonic_ns() - start_ns,
-		.success = r == 0,
+	static int (*const steps[])(struct collector * collector, uint64_t now_ns) = {
+		[STEP_REFRESH] = step_refresh,
+		[STEP_SWEEP] = step_sweep,
+		[STEP_REQUESTS] = step_requests,
+		[STEP_THREADS] = step_threads,
 	};
+	uint64_t *cost_ns = &collection->collector->cost_ns[step], now_ns = clock_monotonic_ns();
+	int r;
+
+	if (now_ns >= collection->deadline_ns || *cost_ns > collection->deadline_ns - now_ns) {
+		*cost_ns -= *cost_ns / 4;
+		collection->cut = true;
+		return -ETIME;
+	}
+	r = steps[step](collection->collector, now_ns);
+	*cost_ns = clock_monotonic_ns() - now_ns;
+	return r;
 }
 
-/* One part per feature that is on: the rows of `workload_scrape_collector_*`. */
-static size_t collect_parts(struct collector *collector)
+/* --- parts: what users can ask for --------------------------------------------------------- */
+
+/* Also for scrapes that do not ask for it: the others need to know whose everything is. */
+static int collect_discovery(struct collection *collection)
 {
-	uint64_t start_ns = clock_monotonic_ns();
+	struct collector *collector = collection->collector;
+	int r = collect_step(collection, STEP_REFRESH);
+	ledger_handle handle;
+	struct tree tree;
+
+	ledger_begin(collector->ledger);
+	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
+		if (registry_find(collector->registry, slot, &handle) &&
+		    trees_read(collector->kernel, slot, &tree) == 1)
+			ledger_add_processes(collector->ledger, handle, tree.processes);
+	return r;
+}
+
+/* Without a sweep the counters are right, but the gauges are those of a sweep before. */
+static int collect_requests(struct collection *collection)
+{
+	struct collector *collector = collection->collector;
+	int swept = 0, r;
+
+	if (!feature_on(collector, FEATURE_REQUESTS))
+		return -EOPNOTSUPP;
+	if (clock_monotonic_ns() - collector->swept_ns >= COLLECTOR_SWEEP_NS)
+		swept = collect_step(collection, STEP_SWEEP);
+	r = collect_step(collection, STEP_REQUESTS);
+	return r ? r : swept;
+}
+
+static int collect_threads(struct collection *collection)
+{
+	if (!feature_on(collection->collector, FEATURE_THREADS))
+		return -EOPNOTSUPP;
+	return collect_step(collection, STEP_THREADS);
+}
+
+/* The rows of `workload_scrape_collector_*`, of the parts that were asked for. */
+static size_t collect_parts(struct collection *collection, unsigned int parts)
+{
+	static int (*const collects[])(struct collection * collection) = {
+		[PART_DISCOVERY] = collect_discovery,
+		[PART_REQUESTS] = collect_requests,
+		[PART_THREADS] = collect_threads,
+	};
+	struct collector_row *rows = collection->collector->parts;
 	size_t len = 0;
 
-	collector->parts[len++] = part("discovery", start_ns,
-				       collect_discovery(collector, start_ns));
-	if (feature_on(collector, FEATURE_REQUESTS)) {
-		start_ns = clock_monotonic_ns();
-		collector->parts[len++] = part("requests", start_ns,
-					       collect_requests(collector, start_ns));
-	}
-	if (feature_on(collector, FEATURE_THREADS)) {
-		start_ns = clock_monotonic_ns();
-		collector->parts[len++] = part("threads", start_ns, collect_threads(collector));
+	for (int part = 0; part < PARTS; part++) {
+		bool asked = parts & 1U << part;
+		uint64_t start_ns = clock_monotonic_ns();
+		int r = asked || part == PART_DISCOVERY ? collects[part](collection) : 0;
+
+		if (asked)
+			rows[len++] = (struct collector_row){
+				.collector = part_name((enum part)part),
+				.duration_ns = clock_monotonic_ns() - start_ns,
+				.success = r == 0,
+			};
 	}
 	return len;
 }
+
+/* --- the exporter itself ------------------------------------------------------------------- */
 
 static bool statistics_on(const char *proc_root)
 {
@@ -133,32 +199,46 @@ static bool statistics_on(const char *proc_root)
 	return file && fgetc(file) == '1';
 }
 
-void collector_collect(struct collector *collector, struct snapshot *snapshot)
+static void collect_self(struct collector *collector, struct snapshot *snapshot)
 {
-	*snapshot = (struct snapshot){ .build = collector->build };
-	snapshot->collectors = collector->parts;
-	snapshot->collectors_len = collect_parts(collector);
-	if (ledger_end(collector->ledger, clock_monotonic_ns()))
-		collector->parts[0].success = 0;
-	snapshot->workloads = ledger_workloads(collector->ledger, &snapshot->workloads_len);
-	snapshot->endpoints = ledger_endpoints(collector->ledger, &snapshot->endpoints_len);
-	snapshot->pools = ledger_pools(collector->ledger, &snapshot->pools_len);
+	struct kernel *kernel = collector->kernel;
 
-	collector->kernel->lost[DROP_SKIPPED] = loader_skipped(collector->kernel->loader);
-	collector->kernel->lost[DROP_WORKLOADS_FULL] = ledger_workloads_full(collector->ledger);
-	collector->kernel->lost[DROP_SERIES_FULL] = ledger_rows_full(collector->ledger);
-	kernel_drops(collector->kernel, collector->drops);
+	kernel->lost[DROP_SKIPPED] = loader_skipped(kernel->loader);
+	kernel->lost[DROP_WORKLOADS_FULL] = ledger_workloads_full(collector->ledger);
+	kernel->lost[DROP_SERIES_FULL] = ledger_rows_full(collector->ledger);
+	kernel_drops(kernel, collector->drops);
 	snapshot->drops = collector->drops;
 	snapshot->drops_len = DROP_REASONS;
-	kernel_maps(collector->kernel, collector->maps);
+	kernel_maps(kernel, collector->maps);
 	snapshot->maps = collector->maps;
 	snapshot->maps_len = KERNEL_MAPS;
-	snapshot->probes = loader_probes(collector->kernel->loader, &snapshot->probes_len);
+	snapshot->probes = loader_probes(kernel->loader, &snapshot->probes_len);
 	if (statistics_on(collector->proc_root)) {
 		snapshot->programs = collector->programs;
-		snapshot->programs_len = loader_programs(
-			collector->kernel->loader, collector->programs, COLLECTOR_PROGRAMS_MAX);
+		snapshot->programs_len = loader_programs(kernel->loader, collector->programs,
+							 COLLECTOR_PROGRAMS_MAX);
 	}
 	if (!self_read(collector->proc_root, &collector->process))
 		snapshot->process = &collector->process;
+}
+
+bool collector_collect(struct collector *collector, unsigned int parts, uint64_t deadline_ns,
+		       struct snapshot *snapshot)
+{
+	struct collection collection = { .collector = collector, .deadline_ns = deadline_ns };
+
+	*snapshot = (struct snapshot){ .build = collector->build };
+	snapshot->collectors = collector->parts;
+	snapshot->collectors_len = collect_parts(&collection, parts);
+	if (ledger_end(collector->ledger, clock_monotonic_ns())) {
+		for (size_t i = 0; i < snapshot->collectors_len; i++)
+			collector->parts[i].success = 0;
+	}
+	if (parts & 1U << PART_DISCOVERY)
+		snapshot->workloads = ledger_workloads(collector->ledger, &snapshot->workloads_len);
+	snapshot->endpoints = ledger_endpoints(collector->ledger, &snapshot->endpoints_len);
+	snapshot->pools = ledger_pools(collector->ledger, &snapshot->pools_len);
+	if (!collector->self_hidden)
+		collect_self(collector, snapshot);
+	return !collection.cut;
 }

@@ -29,6 +29,10 @@ static const char help_text[] =
 	"it.\n"
 	"                                    Default: " DEFAULT_ADDRESS "\n"
 	"  --web.telemetry-path=PATH         Path of the metrics. Default: " DEFAULT_PATH "\n"
+	"  --web.disable-exporter-metrics    Leave out the metrics of the exporter itself.\n"
+	"  --[no-]collector.NAME             Observe or not: discovery (workload_info and the\n"
+	"                                    like), requests, threads. Default: all of them\n"
+	"  --collector.disable-defaults      Only those that --collector.NAME names.\n"
 	"  --workloads.grace-period=DURATION How long a workload without processes stays visible,\n"
 	"                                    such as 30s, 5m or 1h30m. Default: 5m\n"
 	"  --requests.backend=BACKEND        Where requests are observed: socket (Linux 6.3 and\n"
@@ -62,6 +66,14 @@ static const char check_help_text[] =
 	"Exit code: 0 all default features work, 1 some do not, 2 nothing can be measured;\n"
 	"64 wrong arguments, 71 out of memory, 74 the answer could not be written.\n";
 
+/* What getopt_long returns for a flag without a value; and with the number of a part added. */
+enum {
+	SWITCH_SELF = 256,
+	SWITCH_DEFAULTS,
+	SWITCH_PART,
+	SWITCH_NO_PART = SWITCH_PART + PARTS,
+};
+
 /* Those with values come first, in the order of config_flags. */
 static const struct option config_options[] = {
 	{ "web.listen-address", required_argument, NULL, 0 },
@@ -72,6 +84,14 @@ static const struct option config_options[] = {
 	{ "log.format", required_argument, NULL, 0 },
 	{ "version", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
+	{ "web.disable-exporter-metrics", no_argument, NULL, SWITCH_SELF },
+	{ "collector.disable-defaults", no_argument, NULL, SWITCH_DEFAULTS },
+	{ "collector.discovery", no_argument, NULL, SWITCH_PART + PART_DISCOVERY },
+	{ "collector.requests", no_argument, NULL, SWITCH_PART + PART_REQUESTS },
+	{ "collector.threads", no_argument, NULL, SWITCH_PART + PART_THREADS },
+	{ "no-collector.discovery", no_argument, NULL, SWITCH_NO_PART + PART_DISCOVERY },
+	{ "no-collector.requests", no_argument, NULL, SWITCH_NO_PART + PART_REQUESTS },
+	{ "no-collector.threads", no_argument, NULL, SWITCH_NO_PART + PART_THREADS },
 	{ 0 },
 };
 
@@ -139,6 +159,7 @@ static const struct config_flag {
 };
 
 #define CONFIG_FLAGS (sizeof(config_flags) / sizeof(*config_flags))
+_Static_assert(sizeof(config_options) / sizeof(*config_options) <= 32, "a flag without its bit");
 
 /* Appends @digit to @value; -EINVAL, with @value untouched, if that exceeds @max. */
 static int config_add_digit(uint64_t *value, char digit, uint64_t max)
@@ -265,12 +286,50 @@ static int config_refuse(const char *argument, int result, FILE *err)
 
 	if (result == ':')
 		fprintf(err, "flag %.*s needs a value; see --help\n", len, argument);
-	else if (argument[len] == '=' && (optopt == 'v' || optopt == 'h'))
+	else if (argument[len] == '=' && optopt)
 		fprintf(err, "flag %.*s takes no value, but has \"%s\"\n", len, argument,
 			argument + len + 1);
 	else
 		fprintf(err, "unknown flag %.*s; see --help\n", len, argument);
 	return -EINVAL;
+}
+
+static int config_switch(struct config *config, int which)
+{
+	if (which >= SWITCH_NO_PART)
+		config->parts.off |= 1U << (which - SWITCH_NO_PART);
+	else if (which >= SWITCH_PART)
+		config->parts.on |= 1U << (which - SWITCH_PART);
+	else if (which == SWITCH_DEFAULTS)
+		config->parts.defaults_off = true;
+	else
+		config->self_hidden = true;
+	return 0;
+}
+
+unsigned int config_parts_enabled(const struct config *config)
+{
+	const struct config_parts *parts = &config->parts;
+
+	return ((parts->defaults_off ? 0 : PARTS_ALL) | parts->on) & ~parts->off;
+}
+
+static int config_check_parts(const struct config *config, FILE *err)
+{
+	unsigned int twice = config->parts.on & config->parts.off;
+
+	if (twice) {
+		const char *name = part_name((enum part)__builtin_ctz(twice));
+
+		fprintf(err, "flags --collector.%s and --no-collector.%s contradict each other\n",
+			name, name);
+		return -EINVAL;
+	}
+	if (!(config_parts_enabled(config) & (1U << PART_REQUESTS | 1U << PART_THREADS))) {
+		fputs("nothing would be measured: enable collector requests or threads\n", err);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 static int config_apply(struct config *config, size_t index, FILE *err)
@@ -307,14 +366,14 @@ static int config_next(struct config *config, int argc, char **argv, unsigned *s
 		fputs(help_text, out);
 	else if (result == 'v')
 		config_print_version(out);
-	if (result)
+	if (result == 'h' || result == 'v')
 		return 1;
 	if (*seen & 1U << index) {
 		fprintf(err, "flag --%s is given twice\n", config_options[index].name);
 		return -EINVAL;
 	}
 	*seen |= 1U << index;
-	return config_apply(config, (size_t)index, err);
+	return result ? config_switch(config, result) : config_apply(config, (size_t)index, err);
 }
 
 int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *err)
@@ -325,7 +384,7 @@ int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *
 		.log_format = LOG_FORMAT_LOGFMT,
 		.grace_period_ns = 300000 * NS_PER_MS,
 	};
-	unsigned seen = 0;
+	unsigned seen = 0; /* one bit per flag */
 	int result;
 
 	config_address_parse(DEFAULT_ADDRESS, &parsed.listen);
@@ -340,8 +399,10 @@ int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *
 		fprintf(err, "unexpected argument \"%s\"; see --help\n", argv[optind]);
 		return -EINVAL;
 	}
-	*config = parsed;
-	return 0;
+	result = config_check_parts(&parsed, err);
+	if (!result)
+		*config = parsed;
+	return result;
 }
 
 bool config_is_check(int argc, char *const *argv)

@@ -12,6 +12,7 @@
 
 #include "backend.h"
 #include "base/log.h"
+#include "parts.h"
 
 #define CONFIG_HOST_BYTES 256
 #define CONFIG_PORT_BYTES 6
@@ -22,12 +23,21 @@ struct config_address {
 	char port[CONFIG_PORT_BYTES]; /* decimal, 0 to 65535; "0" lets the kernel choose */
 };
 
+/* Which collectors were named, as masks of parts.h. */
+struct config_parts {
+	unsigned int on; /* --collector.NAME */
+	unsigned int off; /* --no-collector.NAME */
+	bool defaults_off; /* --collector.disable-defaults */
+};
+
 struct config {
 	struct config_address listen;
 	const char *telemetry_path; /* borrowed from argv or constant */
 	enum log_level log_level;
 	enum log_format log_format;
 	enum backend requests_backend;
+	struct config_parts parts;
+	bool self_hidden; /* no metrics of the exporter itself */
 	uint64_t grace_period_ns; /* how long a workload without processes stays visible */
 };
 
@@ -39,6 +49,9 @@ struct config {
  * Uses getopt_long(3), which keeps its state in globals: one thread at a time.
  */
 int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *err);
+
+/* The collectors that are enabled, as a mask: requests, threads or both are among them. */
+unsigned int config_parts_enabled(const struct config *config);
 
 /* Whether the command is "workload_exporter check ...", which config_check_parse() reads. */
 bool config_is_check(int argc, char *const *argv);

@@ -24,6 +24,7 @@ struct workload {
 	uint64_t processes;
 	struct ledger_idle idle;
 	struct ledger_owner owner; /* its id is the handle */
+	bool has[LEDGER_ROW_KINDS]; /* parts that live, as far as the last scrape of them knew */
 	bool vacant; /* who gave the identity may be gone */
 	UT_hash_handle hh; /* by identity.name */
 };
@@ -39,6 +40,7 @@ struct ledger {
 	uint64_t made; /* workloads ever, for handles */
 	uint64_t workloads_full;
 	bool other_used; /* workload `other` had processes */
+	bool reads[LEDGER_ROW_KINDS]; /* which tables the scrape at hand reads */
 };
 
 /* --- workloads ----------------------------------------------------------------------------- */
@@ -85,12 +87,18 @@ static void workload_free(struct ledger *ledger, struct workload *workload)
 }
 
 /* Decides whether @workload outlives this scrape. `other` always does. */
-static void workload_close(struct workload *workload, uint64_t now_ns, uint64_t grace_ns)
+static void workload_close(const struct ledger *ledger, struct workload *workload, uint64_t now_ns)
 {
+	uint64_t grace_ns = ledger->grace_ns;
+
 	workload->vacant = workload->processes == 0;
+	workload->idle.live = workload->processes > 0;
+	for (size_t kind = 0; kind < LEDGER_ROW_KINDS; kind++)
+		workload->idle.live |= workload->has[kind];
 	workload->owner.removed = ledger_idle_over(&workload->idle, now_ns, grace_ns) &&
 				  workload->owner.id != LEDGER_OTHER;
-	ledger_owner_end(&workload->owner, now_ns, grace_ns);
+	for (unsigned int kind = 0; kind < LEDGER_ROW_KINDS; kind++)
+		ledger_owner_end(&workload->owner, kind, ledger->reads[kind], now_ns, grace_ns);
 }
 
 /* Once there was something in it. */
@@ -184,13 +192,32 @@ void ledger_begin(struct ledger *ledger)
 {
 	struct workload *workload, *next;
 
-	HASH_ITER (hh, ledger->by_name, workload, next) {
+	HASH_ITER (hh, ledger->by_name, workload, next)
 		workload->processes = 0;
-		workload->idle.live = false;
-		ledger_owner_begin(&workload->owner);
+	memset(ledger->reads, 0, sizeof(ledger->reads));
+}
+
+static void ledger_begin_table(struct ledger *ledger, struct ledger_rows *table)
+{
+	unsigned int kind = ledger_rows_kind(table);
+	struct workload *workload, *next;
+
+	HASH_ITER (hh, ledger->by_name, workload, next) {
+		workload->has[kind] = false;
+		ledger_owner_begin(&workload->owner, kind);
 	}
-	ledger_rows_begin(&ledger->endpoints);
-	ledger_rows_begin(&ledger->pools);
+	ledger_rows_begin(table);
+	ledger->reads[kind] = true;
+}
+
+void ledger_begin_endpoints(struct ledger *ledger)
+{
+	ledger_begin_table(ledger, &ledger->endpoints);
+}
+
+void ledger_begin_pools(struct ledger *ledger)
+{
+	ledger_begin_table(ledger, &ledger->pools);
 }
 
 void ledger_add_processes(struct ledger *ledger, ledger_handle handle, uint64_t processes)
@@ -198,7 +225,6 @@ void ledger_add_processes(struct ledger *ledger, ledger_handle handle, uint64_t 
 	struct workload *workload = ledger_find(ledger, handle);
 
 	workload->processes += processes;
-	workload->idle.live |= processes > 0;
 	ledger->other_used |= processes > 0 && workload->owner.id == LEDGER_OTHER;
 }
 
@@ -208,7 +234,7 @@ static void ledger_add(struct ledger *ledger, struct ledger_rows *table, ledger_
 	struct workload *workload = ledger_find(ledger, handle);
 
 	ledger_rows_add(table, &workload->owner, port, label, part);
-	workload->idle.live = true;
+	workload->has[ledger_rows_kind(table)] = true;
 }
 
 static void ledger_fold(struct ledger *ledger, struct ledger_rows *table, ledger_handle handle,
@@ -217,6 +243,7 @@ static void ledger_fold(struct ledger *ledger, struct ledger_rows *table, ledger
 	struct workload *workload = ledger_find(ledger, handle);
 
 	ledger_rows_fold(table, &workload->owner, port, label, part);
+	workload->has[ledger_rows_kind(table)] = false; /* the next scrape that reads them tells */
 	workload->vacant = true;
 	workload->idle.since_ns = 0;
 }
@@ -265,16 +292,26 @@ void ledger_fold_pool(struct ledger *ledger, ledger_handle handle, const char *p
 
 static void ledger_remove_gone(struct ledger *ledger, uint64_t now_ns)
 {
+	struct ledger_rows *const tables[] = { &ledger->endpoints, &ledger->pools };
 	struct workload *workload, *next;
 
 	HASH_ITER (hh, ledger->by_name, workload, next)
-		workload_close(workload, now_ns, ledger->grace_ns);
-	ledger_rows_remove(&ledger->endpoints, now_ns, ledger->grace_ns);
-	ledger_rows_remove(&ledger->pools, now_ns, ledger->grace_ns);
+		workload_close(ledger, workload, now_ns);
+	for (size_t i = 0; i < LEDGER_ROW_KINDS; i++)
+		ledger_rows_remove(tables[i], ledger->reads[ledger_rows_kind(tables[i])], now_ns,
+				   ledger->grace_ns);
 	HASH_ITER (hh, ledger->by_name, workload, next) {
 		if (workload->owner.removed)
 			workload_free(ledger, workload);
 	}
+}
+
+static void ledger_show_table(const struct ledger *ledger, struct ledger_rows *table)
+{
+	if (ledger->reads[ledger_rows_kind(table)])
+		ledger_rows_show(table);
+	else
+		ledger_rows_hide(table);
 }
 
 int ledger_end(struct ledger *ledger, uint64_t now_ns)
@@ -286,8 +323,8 @@ int ledger_end(struct ledger *ledger, uint64_t now_ns)
 	ledger_remove_gone(ledger, now_ns);
 	HASH_SRT(hh, ledger->by_name, workload_compare);
 	ledger_show_workloads(ledger);
-	ledger_rows_show(&ledger->endpoints);
-	ledger_rows_show(&ledger->pools);
+	ledger_show_table(ledger, &ledger->endpoints);
+	ledger_show_table(ledger, &ledger->pools);
 	return 0;
 }
 

@@ -11,7 +11,9 @@
  *
  *	ledger_begin(ledger);					a scrape
  *	ledger_add_processes(ledger, handle, 3);		for each live tree
+ *	ledger_begin_endpoints(ledger);				if it reads endpoints
  *	ledger_add_endpoint(ledger, handle, 8080, &part);
+ *	ledger_begin_pools(ledger);				if it reads pools
  *	ledger_add_pool(ledger, handle, "worker-#", &part);
  *	ledger_end(ledger, now);
  *	rows = ledger_endpoints(ledger, &len);
@@ -87,8 +89,16 @@ static inline void ledger_freep(struct ledger **ledger)
  */
 ledger_handle ledger_workload(struct ledger *ledger, const struct identity *identity);
 
-/* Starts a scrape: all values become those of the base, all gauges 0. */
+/* Starts a scrape. */
 void ledger_begin(struct ledger *ledger);
+
+/*
+ * Says that this scrape adds all endpoints, or all pools, that live: their values become those of
+ * the base, their gauges 0. Those that a scrape does not read are not shown after it, and grow no
+ * older by it: a scrape that asks for threads only must not end the counters of requests.
+ */
+void ledger_begin_endpoints(struct ledger *ledger);
+void ledger_begin_pools(struct ledger *ledger);
 
 void ledger_add_processes(struct ledger *ledger, ledger_handle handle, uint64_t processes);
 
@@ -123,8 +133,9 @@ void ledger_fold_pool(struct ledger *ledger, ledger_handle handle, const char *p
 int ledger_end(struct ledger *ledger, uint64_t now_ns);
 
 /*
- * The rows of the last ledger_end, sorted by workload (bytes), then by port (number, `other`
- * first) or pool (bytes). The arrays and the texts in them are good until the next ledger_end.
+ * The rows of the last ledger_end, of what its scrape has read, sorted by workload (bytes), then by
+ * port (number, `other` first) or pool (bytes). The arrays and the texts in them are good until the
+ * next ledger_end.
  */
 const struct workload_row *ledger_workloads(const struct ledger *ledger, size_t *len);
 const struct endpoint_row *ledger_endpoints(const struct ledger *ledger, size_t *len);

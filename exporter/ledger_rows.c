@@ -224,6 +224,11 @@ void ledger_rows_fold(struct ledger_rows *table, struct ledger_owner *owner, uin
 		table->full++;
 }
 
+unsigned int ledger_rows_kind(const struct ledger_rows *table)
+{
+	return table->kind->index;
+}
+
 void ledger_rows_begin(struct ledger_rows *table)
 {
 	struct ledger_detoured *detoured, *next_detoured;
@@ -235,10 +240,9 @@ void ledger_rows_begin(struct ledger_rows *table)
 		detour_begin(&detoured->detour);
 }
 
-void ledger_owner_begin(struct ledger_owner *owner)
+void ledger_owner_begin(struct ledger_owner *owner, unsigned int kind)
 {
-	for (size_t i = 0; i < LEDGER_ROW_KINDS; i++)
-		detour_begin(&owner->shares[i].crowd);
+	detour_begin(&owner->shares[kind].crowd);
 }
 
 static ledger_word *rows_shown(const struct ledger_rows *table, size_t index)
@@ -282,33 +286,32 @@ int ledger_rows_reserve(struct ledger_rows *table)
 	return wanted > table->shown_capacity ? shown_resize(table, wanted) : 0;
 }
 
-void ledger_owner_end(struct ledger_owner *owner, uint64_t now_ns, uint64_t grace_ns)
+void ledger_owner_end(struct ledger_owner *owner, unsigned int kind, bool read, uint64_t now_ns,
+		      uint64_t grace_ns)
 {
-	for (size_t i = 0; i < LEDGER_ROW_KINDS; i++) {
-		struct ledger_detour *crowd = &owner->shares[i].crowd;
+	struct ledger_detour *crowd = &owner->shares[kind].crowd;
+	bool over = crowd->row && read && ledger_idle_over(&crowd->idle, now_ns, grace_ns);
 
-		if (!crowd->row ||
-		    (!ledger_idle_over(&crowd->idle, now_ns, grace_ns) && !owner->removed))
-			continue;
-		crowd->row->detours--;
-		*crowd = (struct ledger_detour){ 0 };
-	}
+	if (!crowd->row || !(over || owner->removed))
+		return;
+	crowd->row->detours--;
+	*crowd = (struct ledger_detour){ 0 };
 }
 
 /* Detours first: the row that one leads to stays until it is over. */
-void ledger_rows_remove(struct ledger_rows *table, uint64_t now_ns, uint64_t grace_ns)
+void ledger_rows_remove(struct ledger_rows *table, bool read, uint64_t now_ns, uint64_t grace_ns)
 {
 	struct ledger_detoured *detoured, *next_detoured;
 	struct ledger_row *row, *next;
 
 	HASH_ITER (hh, table->detoured, detoured, next_detoured) {
-		if (ledger_idle_over(&detoured->detour.idle, now_ns, grace_ns) ||
+		if ((read && ledger_idle_over(&detoured->detour.idle, now_ns, grace_ns)) ||
 		    detoured->owner->removed)
 			detour_forget(table, detoured);
 	}
 	HASH_ITER (hh, table->rows, row, next) {
-		bool over = ledger_idle_over(&row->idle, now_ns, grace_ns) && !row->detours &&
-			    row != table->other;
+		bool over = read && ledger_idle_over(&row->idle, now_ns, grace_ns) &&
+			    !row->detours && row != table->other;
 
 		if (over || row->owner->removed)
 			rows_delete(table, row);
@@ -329,6 +332,11 @@ void ledger_rows_show(struct ledger_rows *table)
 		       table->kind->words * sizeof(row->sum[0]));
 	}
 	(void)shown_resize(table, shown_wanted(table)); /* too large does no harm */
+}
+
+void ledger_rows_hide(struct ledger_rows *table)
+{
+	table->shown_len = 0; /* what was shown stays behind it: counters are held against that */
 }
 
 bool ledger_rows_other_used(const struct ledger_rows *table)

@@ -108,9 +108,12 @@ void ledger_rows_add(struct ledger_rows *table, struct ledger_owner *owner, uint
 void ledger_rows_fold(struct ledger_rows *table, struct ledger_owner *owner, uint16_t port,
 		      const char *label, const void *part);
 
-/* Starts a scrape: sets every sum to its base, and nothing is live. */
+/* The index of @table in arrays of LEDGER_ROW_KINDS. */
+unsigned int ledger_rows_kind(const struct ledger_rows *table);
+
+/* Starts a scrape that reads them: sets every sum to its base, and nothing is live. */
 void ledger_rows_begin(struct ledger_rows *table);
-void ledger_owner_begin(struct ledger_owner *owner);
+void ledger_owner_begin(struct ledger_owner *owner, unsigned int kind);
 
 /* Makes room to show all rows, so that the steps after it cannot fail. 0 or -ENOMEM. */
 int ledger_rows_reserve(struct ledger_rows *table);
@@ -118,14 +121,22 @@ int ledger_rows_reserve(struct ledger_rows *table);
 /* Lifts every counter of a sum to what was shown last. */
 void ledger_rows_clamp(struct ledger_rows *table);
 
-/* Ends the crowds of @owner that are over. Before ledger_rows_remove(): it frees rows for it. */
-void ledger_owner_end(struct ledger_owner *owner, uint64_t now_ns, uint64_t grace_ns);
+/*
+ * Ends the crowd of @owner in table @kind if it is over, which only a scrape that has @read the
+ * table can tell. Before ledger_rows_remove(): it frees rows for it.
+ */
+void ledger_owner_end(struct ledger_owner *owner, unsigned int kind, bool read, uint64_t now_ns,
+		      uint64_t grace_ns);
 
-/* Frees the rows, and forgets the detours, of removed owners and those idle for too long. */
-void ledger_rows_remove(struct ledger_rows *table, uint64_t now_ns, uint64_t grace_ns);
+/*
+ * Frees the rows, and forgets the detours, of removed owners and, if the scrape has @read the
+ * table, those idle for too long.
+ */
+void ledger_rows_remove(struct ledger_rows *table, bool read, uint64_t now_ns, uint64_t grace_ns);
 
-/* Sorts the rows and copies their sums to table->shown. */
+/* Sorts the rows and copies their sums to table->shown; or shows none of them. */
 void ledger_rows_show(struct ledger_rows *table);
+void ledger_rows_hide(struct ledger_rows *table);
 
 /* Whether there ever was anything in row (other, other). */
 bool ledger_rows_other_used(const struct ledger_rows *table);

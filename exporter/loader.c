@@ -36,6 +36,7 @@ struct object {
 struct loader {
 	const struct privileges *privileges; /* only while loading */
 	char *logs; /* the verifier's, VERIFIER_LOG_BYTES per probe; only while loading */
+	unsigned int wanted; /* features, as a mask */
 	enum backend backend; /* asked for; afterwards the one that is loaded */
 	struct map_sizes sizes;
 	struct feature features[FEATURES];
@@ -290,6 +291,10 @@ static void feature_open(struct loader *loader, enum feature_id id)
 	feature->name = feature_table[id].name;
 	feature->since_major = feature_table[id].since_major;
 	feature->since_minor = feature_table[id].since_minor;
+	if (!(loader->wanted & 1U << id)) {
+		text_copy(feature->reason, sizeof(feature->reason), "not wanted");
+		return;
+	}
 	r = feature_table[id].open(&loader->objects[id], loader);
 	if (id == FEATURE_REQUESTS && loader->backend == BACKEND_SOCKET) {
 		feature->since_major = 6; /* its three tracepoints of the socket layer */
@@ -354,12 +359,13 @@ static void features_load(struct loader *loader)
 			continue;
 		if (loader->features[FEATURE_DISCOVERY].on)
 			feature_load(loader, id);
-		else
+		else if (loader->wanted & 1U << id)
 			feature_needs_discovery(loader, id);
 	}
 }
 
-int loader_new(const struct privileges *privileges, enum backend backend, struct loader **out)
+int loader_new(const struct privileges *privileges, unsigned int features, enum backend backend,
+	       struct loader **out)
 {
 	/* Pages that no refused program is written about are never touched. */
 	_cleanup_(cleanup_free) char *logs = calloc(PROBES_MAX, VERIFIER_LOG_BYTES);
@@ -373,6 +379,7 @@ int loader_new(const struct privileges *privileges, enum backend backend, struct
 	}
 	libbpf_set_print(NULL); /* reasons are reported by feature */
 	loader->sizes = sizes;
+	loader->wanted = features;
 	loader->backend = backend;
 	loader->privileges = privileges;
 	loader->logs = logs;

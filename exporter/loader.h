@@ -20,6 +20,7 @@
 #include "snapshot.h"
 
 enum feature_id { FEATURE_DISCOVERY, FEATURE_REQUESTS, FEATURE_THREADS, FEATURES };
+#define FEATURES_ALL ((1U << FEATURES) - 1)
 
 struct feature {
 	const char *name;
@@ -36,8 +37,10 @@ struct loader;
  * socket backend if this kernel has its hooks, else the syscall backend. @privileges, which must
  * outlive the call, only explain what cannot. Returns 0 with *@loader set even if no feature is on
  * (ask loader_feature()); -errno only where memory or the system's description (CPUs) fails.
+ * @features is a mask of 1 << feature_id: others are not touched, and off.
  */
-int loader_new(const struct privileges *privileges, enum backend requests, struct loader **loader);
+int loader_new(const struct privileges *privileges, unsigned int features, enum backend requests,
+	       struct loader **loader);
 void loader_free(struct loader *loader);
 
 const struct feature *loader_feature(const struct loader *loader, enum feature_id feature);

@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "collector.h"
 #include "config.h"
-#include "exposition/text.h"
 #include "http/landing.h"
 #include "http/listen.h"
 #include "http/server.h"
@@ -29,6 +28,7 @@
 #include "read/doorbell.h"
 #include "read/kernel.h"
 #include "registry.h"
+#include "scrape.h"
 #include "version.h"
 
 #define EXIT_USAGE 2
@@ -49,6 +49,7 @@ struct app {
 	struct ledger *ledger;
 	struct registry registry;
 	struct collector collector;
+	struct scrape scrape;
 	struct doorbell_reader doorbell;
 	struct http_server *server;
 	int signals;
@@ -59,16 +60,16 @@ struct app {
 
 /* --- pages ---------------------------------------------------------------------------------- */
 
-/* Hands @out over as a page of @content_type, or logs why there is none. */
-static int page_done(const struct app *app, const char *name, const char *content_type, int r,
-		     struct buffer *out, struct http_page *page)
+static bool app_collect(void *arg, unsigned int parts, uint64_t deadline_ns,
+			struct snapshot *snapshot)
 {
-	page->status = 200;
-	page->content_type = content_type;
-	if (!r)
-		page->body = http_body_new(out);
-	if (!r && !page->body)
-		r = -ENOMEM;
+	struct app *app = arg;
+
+	return collector_collect(&app->collector, parts, deadline_ns, snapshot);
+}
+
+static int page_done(const struct app *app, const char *name, int r)
+{
 	if (r)
 		log_error(&app->log, "cannot render the %s page: %s", name, strerror(-r));
 	return r;
@@ -76,29 +77,33 @@ static int page_done(const struct app *app, const char *name, const char *conten
 
 static int page_metrics(void *arg, const struct http_request *request, struct http_page *page)
 {
-	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(PAGE_MAX_BYTES);
 	struct app *app = arg;
-	struct snapshot snapshot;
 
-	(void)request;
-	collector_collect(&app->collector, &snapshot);
-	return page_done(app, "metrics", TEXT_CONTENT_TYPE, exposition_text_render(&snapshot, &out),
-			 &out, page);
+	return page_done(app, "metrics", scrape_page(&app->scrape, request, page));
 }
 
 static int page_landing(void *arg, const struct http_request *request, struct http_page *page)
 {
 	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(PAGE_MAX_BYTES);
 	struct app *app = arg;
-	struct snapshot snapshot;
+	const struct snapshot *snapshot = scrape_snapshot(&app->scrape, app->scrape.enabled,
+							  request->arrived_ns, UINT64_MAX);
+	int r = landing_render(snapshot, app->config.telemetry_path, &out);
 
-	(void)request;
-	collector_collect(&app->collector, &snapshot);
-	return page_done(app, "landing", HTTP_CONTENT_TYPE_HTML,
-			 landing_render(&snapshot, app->config.telemetry_path, &out), &out, page);
+	return page_done(app, "landing", r ? r : http_page_html(page, &out));
 }
 
 /* --- start ---------------------------------------------------------------------------------- */
+
+/* Discovery is a part that need not be shown, but nothing works without the feature. */
+static unsigned int features_wanted(const struct app *app)
+{
+	_Static_assert((int)PART_DISCOVERY == (int)FEATURE_DISCOVERY &&
+			       (int)PART_REQUESTS == (int)FEATURE_REQUESTS &&
+			       (int)PART_THREADS == (int)FEATURE_THREADS,
+		       "a part is not the feature of its name");
+	return config_parts_enabled(&app->config) | 1U << FEATURE_DISCOVERY;
+}
 
 static const char *say_requests(const struct app *app)
 {
@@ -121,7 +126,8 @@ static int say_features(const struct app *app)
 	for (int id = 0; id < FEATURES; id++) {
 		const struct feature *feature = loader_feature(app->loader, id);
 
-		if (!feature->on && (id == FEATURE_DISCOVERY || discovery->on))
+		if (!feature->on && features_wanted(app) & 1U << id &&
+		    (id == FEATURE_DISCOVERY || discovery->on))
 			log_warn(&app->log, "feature %s is off: %s; %s", feature->name,
 				 feature->reason, feature->remedy);
 		useful += feature->on && id != FEATURE_DISCOVERY;
@@ -163,7 +169,7 @@ static void say_workloads(struct app *app)
 	struct snapshot snapshot;
 	const char *before = "";
 
-	collector_collect(&app->collector, &snapshot);
+	app_collect(app, PARTS_ALL, UINT64_MAX, &snapshot);
 	for (size_t i = 0; i < snapshot.endpoints_len; i++) {
 		const struct endpoint_row *row = &snapshot.endpoints[i];
 
@@ -196,7 +202,8 @@ static int measure_start(struct app *app)
 	int r;
 
 	privileges_read(PROC_ROOT, &app->privileges); /* where unknown, reasons say less */
-	r = loader_new(&app->privileges, app->config.requests_backend, &app->loader);
+	r = loader_new(&app->privileges, features_wanted(app), app->config.requests_backend,
+		       &app->loader);
 	if (r) {
 		log_error(&app->log, "cannot load: %s", strerror(-r));
 		return r;
@@ -221,6 +228,10 @@ static int measure_start(struct app *app)
 	app->collector.ledger = app->ledger;
 	app->collector.build = &app->build;
 	app->collector.proc_root = PROC_ROOT;
+	app->collector.self_hidden = app->config.self_hidden;
+	app->scrape.collect = app_collect;
+	app->scrape.arg = app;
+	app->scrape.enabled = config_parts_enabled(&app->config);
 	adopt_running(app);
 	say_workloads(app);
 	return 0;
@@ -334,7 +345,8 @@ static int loop_run(struct app *app)
 			}
 		}
 		refresh_if_due(app);
-		http_server_run(app->server);
+		if (!http_server_run(app->server))
+			scrape_forget(&app->scrape);
 	}
 }
 
@@ -345,6 +357,7 @@ static void app_stop(struct app *app)
 	if (app->epoll >= 0)
 		close(app->epoll);
 	http_server_stop(app->server);
+	scrape_forget(&app->scrape);
 	if (app->doorbell.ring)
 		doorbell_close(&app->doorbell);
 	ledger_free(app->ledger);
@@ -437,7 +450,7 @@ static int check_run(int argc, char *const *argv)
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : EX_USAGE;
 	privileges_read(PROC_ROOT, &privileges); /* where unknown, reasons say less */
-	r = loader_new(&privileges, BACKEND_AUTO, &loader);
+	r = loader_new(&privileges, FEATURES_ALL, BACKEND_AUTO, &loader);
 	if (r) {
 		fprintf(stderr, "check: cannot load: %s\n", strerror(-r));
 		return EX_OSERR;

@@ -33,19 +33,26 @@ void http_body_unref(struct http_body *body)
 	free(body);
 }
 
+static int page_fill(struct http_page *page, unsigned int status, const char *content_type,
+		     struct buffer *bytes)
+{
+	struct http_body *body = http_body_new(bytes);
+
+	if (!body)
+		return -ENOMEM;
+	*page = (struct http_page){ .status = status, .content_type = content_type, .body = body };
+	return 0;
+}
+
 int http_page_text(struct http_page *page, unsigned int status, const char *text)
 {
 	_cleanup_(buffer_free) struct buffer bytes = BUFFER_INIT(strlen(text));
-	struct http_body *body;
 
 	buffer_text(&bytes, text);
-	body = bytes.error ? NULL : http_body_new(&bytes);
-	if (!body)
-		return -ENOMEM;
-	*page = (struct http_page){
-		.status = status,
-		.content_type = HTTP_CONTENT_TYPE_PLAIN,
-		.body = body,
-	};
-	return 0;
+	return bytes.error ? -ENOMEM : page_fill(page, status, HTTP_CONTENT_TYPE_PLAIN, &bytes);
+}
+
+int http_page_html(struct http_page *page, struct buffer *html)
+{
+	return page_fill(page, 200, HTTP_CONTENT_TYPE_HTML, html);
 }

@@ -70,7 +70,8 @@ struct http_page {
  */
 typedef int (*http_page_fn)(void *arg, const struct http_request *request, struct http_page *page);
 
-/* A page of plain text for status @status: fills @page. 0 or -ENOMEM. */
+/* Fill @page: plain text with status @status; HTML, taking the bytes over. 0 or -ENOMEM. */
 int http_page_text(struct http_page *page, unsigned int status, const char *text);
+int http_page_html(struct http_page *page, struct buffer *html);
 
 #endif

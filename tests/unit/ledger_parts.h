@@ -46,13 +46,21 @@ static inline struct pool_row pool(uint64_t idle_ns)
 	return row;
 }
 
+/* Begins a scrape that reads everything. */
+static inline void scrape_begin(struct ledger *ledger)
+{
+	ledger_begin(ledger);
+	ledger_begin_endpoints(ledger);
+	ledger_begin_pools(ledger);
+}
+
 /* One scrape with one live tree. */
 static inline void scrape(struct ledger *ledger, ledger_handle handle, uint64_t requests,
 			  uint64_t now_ns)
 {
 	struct endpoint_row part = endpoint(requests);
 
-	ledger_begin(ledger);
+	scrape_begin(ledger);
 	ledger_add_processes(ledger, handle, 1);
 	ledger_add_endpoint(ledger, handle, 80, &part);
 	cr_assert_eq(ledger_end(ledger, now_ns), 0);
@@ -60,7 +68,7 @@ static inline void scrape(struct ledger *ledger, ledger_handle handle, uint64_t 
 
 static inline void scrape_nothing(struct ledger *ledger, uint64_t now_ns)
 {
-	ledger_begin(ledger);
+	scrape_begin(ledger);
 	cr_assert_eq(ledger_end(ledger, now_ns), 0);
 }
 

@@ -318,3 +318,40 @@ Test(config_check, refuses_other_arguments_by_name)
 	}
 	cr_expect_not_null(strstr(CHECK("--json", "--json").err, "twice"));
 }
+
+#define ONE(part) (1U << PART_##part)
+
+static unsigned int enabled(struct outcome outcome)
+{
+	cr_assert_eq(outcome.result, 0, "%s", outcome.err);
+	return config_parts_enabled(&outcome.config);
+}
+
+Test(config, collectors_are_switched_on_and_off)
+{
+	cr_expect_eq(enabled(PARSE()), PARTS_ALL);
+	cr_expect_eq(enabled(PARSE("--no-collector.threads")), PARTS_ALL & ~ONE(THREADS));
+	cr_expect_eq(enabled(PARSE("--collector.disable-defaults", "--collector.requests")),
+		     ONE(REQUESTS));
+	cr_expect_eq(enabled(PARSE("--collector.threads", "--collector.disable-defaults")),
+		     ONE(THREADS));
+	cr_expect_eq(enabled(PARSE("--collector.threads")), PARTS_ALL);
+}
+
+Test(config, collectors_that_make_no_sense_are_refused)
+{
+	expect_refused(PARSE("--no-collector.cpu"), "--no-collector.cpu", "unknown");
+	expect_refused(PARSE("--collector.threads=1"), "--collector.threads", "takes no value");
+	expect_refused(PARSE("--collector.threads", "--no-collector.threads"),
+		       "--no-collector.threads", "contradict");
+	expect_refused(PARSE("--no-collector.threads", "--no-collector.threads"),
+		       "--no-collector.threads", "twice");
+	expect_refused(PARSE("--collector.disable-defaults", "--collector.discovery"), "nothing",
+		       "enable");
+}
+
+Test(config, metrics_of_the_exporter_can_be_left_out)
+{
+	cr_expect_not(PARSE().config.self_hidden);
+	cr_expect(PARSE("--web.disable-exporter-metrics").config.self_hidden);
+}

@@ -34,7 +34,7 @@ Test(ledger, trees_of_one_workload_are_summed)
 	b.oldest_queued_ns = 90;
 	b.accept_queue_limit = 128;
 	cr_expect_eq(workload(ledger, "web", "/b"), handle);
-	ledger_begin(ledger);
+	scrape_begin(ledger);
 	ledger_add_processes(ledger, handle, 1);
 	ledger_add_endpoint(ledger, handle, 80, &a);
 	ledger_add_processes(ledger, handle, 2);
@@ -63,7 +63,7 @@ Test(ledger, gauges_start_from_zero_at_each_scrape)
 	struct endpoint_row part = { .queued = 4, .connections = 9, .oldest_queued_ns = 5 };
 
 	for (int i = 0; i < 3; i++) {
-		ledger_begin(ledger);
+		scrape_begin(ledger);
 		ledger_add_endpoint(ledger, handle, 80, &part);
 		cr_assert_eq(ledger_end(ledger, SECOND), 0);
 		cr_expect_eq(only_endpoint(ledger)->queued, 4);
@@ -107,13 +107,13 @@ Test(ledger, several_folds_between_two_scrapes_and_one_inside_a_scrape_all_count
 	part.queued = 3;
 	ledger_fold_endpoint(ledger, handle, 80, &part);
 	ledger_fold_endpoint(ledger, handle, 80, &part);
-	ledger_begin(ledger);
+	scrape_begin(ledger);
 	ledger_add_endpoint(ledger, handle, 80, &part);
 	ledger_fold_endpoint(ledger, handle, 80, &part);
 	cr_assert_eq(ledger_end(ledger, SECOND), 0);
 	cr_expect_eq(only_endpoint(ledger)->received_bytes, 4000);
 	cr_expect_eq(only_endpoint(ledger)->queued, 3, "gauges of folded parts are ignored");
-	ledger_begin(ledger);
+	scrape_begin(ledger);
 	ledger_add_endpoint(ledger, handle, 80, &part);
 	cr_assert_eq(ledger_end(ledger, SECOND), 0);
 	cr_expect_eq(only_endpoint(ledger)->received_bytes, 4000);
@@ -131,7 +131,7 @@ Test(ledger, thread_time_that_steps_back_is_held)
 		struct pool_row part = pool(read_ns[i]);
 
 		part.threads[STATE_IDLE] = i;
-		ledger_begin(ledger);
+		scrape_begin(ledger);
 		ledger_add_pool(ledger, handle, "worker-#", &part);
 		cr_assert_eq(ledger_end(ledger, SECOND), 0);
 		cr_expect_eq(only_pool(ledger)->thread_ns[STATE_IDLE], shown_ns[i]);
@@ -233,7 +233,7 @@ Test(ledger, rows_are_sorted_by_workload_then_port_as_a_number_or_pool)
 	const struct pool_row *rows;
 	size_t len;
 
-	ledger_begin(ledger);
+	scrape_begin(ledger);
 	for (size_t w = 0; w < 2; w++) {
 		struct endpoint_row part = endpoint(1);
 		struct pool_row threads = pool(1);
@@ -265,7 +265,7 @@ Test(ledger, workloads_that_do_not_fit_are_other)
 	char name[16];
 	size_t len;
 
-	ledger_begin(ledger);
+	scrape_begin(ledger);
 	for (int i = 0; i < LEDGER_WORKLOADS_MAX + 9; i++) {
 		struct endpoint_row part = endpoint(1);
 		ledger_handle handle;
@@ -294,7 +294,7 @@ Test(ledger, what_was_shown_survives_growth_and_strange_names)
 	size_t len;
 
 	for (unsigned int scrape_no = 1; scrape_no <= 40; scrape_no++) {
-		ledger_begin(ledger);
+		scrape_begin(ledger);
 		for (unsigned int i = 0; i < 5 * scrape_no; i++) {
 			struct pool_row part = pool(1000 - scrape_no);
 

@@ -67,7 +67,7 @@ static void add_ports(struct ledger *ledger, ledger_handle handle, unsigned int 
 static void scrape_ports(struct ledger *ledger, ledger_handle handle, unsigned int from,
 			 unsigned int to, uint64_t now_ns)
 {
-	ledger_begin(ledger);
+	scrape_begin(ledger);
 	add_ports(ledger, handle, from, to);
 	cr_assert_eq(ledger_end(ledger, now_ns), 0);
 }
@@ -78,7 +78,7 @@ Test(ledger_bounds, ports_past_the_bound_of_their_workload_are_its_other_and_cou
 	ledger_handle big = workload(ledger, "big", ""), small = workload(ledger, "small", "");
 
 	for (uint64_t i = 1; i <= 3; i++) {
-		ledger_begin(ledger);
+		scrape_begin(ledger);
 		add_ports(ledger, big, 1, PORTS + 6);
 		add_ports(ledger, small, 80, 80);
 		cr_assert_eq(ledger_end(ledger, i * SECOND), 0);
@@ -97,7 +97,7 @@ Test(ledger_bounds, a_full_workload_has_room_for_its_own_other)
 	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
 	ledger_handle handle = workload(ledger, "web", "");
 
-	ledger_begin(ledger);
+	scrape_begin(ledger);
 	add_ports(ledger, handle, 1, PORTS);
 	add(ledger, handle, 0, 7);
 	add(ledger, handle, 9000, 2);
@@ -142,7 +142,7 @@ Test(ledger_bounds, short_lived_children_on_ephemeral_ports_neither_fill_the_led
 
 	for (unsigned int i = 1; i <= CHILDREN; i++) {
 		if (i % 10 == 0) {
-			ledger_begin(ledger);
+			scrape_begin(ledger);
 			add(ledger, parent, 8080, 1000);
 			add(ledger, parent, 30000 + i, 2);
 			cr_assert_eq(ledger_end(ledger, now_ns += SECOND), 0);
@@ -151,7 +151,7 @@ Test(ledger_bounds, short_lived_children_on_ephemeral_ports_neither_fill_the_led
 		fold(ledger, parent, 30000 + i, 3);
 	}
 	real = workload(ledger, "real", "");
-	ledger_begin(ledger);
+	scrape_begin(ledger);
 	add(ledger, parent, 8080, 1000);
 	add(ledger, real, 443, 5);
 	cr_assert_eq(ledger_end(ledger, now_ns += SECOND), 0);
@@ -163,7 +163,7 @@ Test(ledger_bounds, short_lived_children_on_ephemeral_ports_neither_fill_the_led
 	cr_expect_eq(ledger_rows_full(ledger), CHILDREN - (PORTS - 1));
 
 	for (int i = 0; i < 2; i++) {
-		ledger_begin(ledger);
+		scrape_begin(ledger);
 		add(ledger, parent, 8080, 1000);
 		add(ledger, real, 443, 5);
 		cr_assert_eq(ledger_end(ledger, now_ns += GRACE), 0);
@@ -291,7 +291,7 @@ Test(ledger_bounds, each_part_in_other_is_counted_once)
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		for (unsigned int n = 0; n < steps[i].folds; n++)
 			fold(ledger, handle, 9000, 1);
-		ledger_begin(ledger);
+		scrape_begin(ledger);
 		for (unsigned int n = 0; n < steps[i].adds; n++)
 			add(ledger, handle, 9000, 1);
 		cr_assert_eq(ledger_end(ledger, (i + 2) * SECOND), 0);
@@ -307,7 +307,7 @@ Test(ledger_bounds, a_full_table_diverts_to_the_other_of_all_until_rows_are_free
 	uint64_t now_ns = SECOND;
 	char name[8];
 
-	ledger_begin(ledger);
+	scrape_begin(ledger);
 	for (unsigned int left = LEDGER_ENDPOINTS_MAX - 1, i = 0; left; i++) {
 		unsigned int len = left < PORTS ? left : PORTS;
 
@@ -429,7 +429,7 @@ static void lives_go_on(struct lives *lives)
 
 static void lives_scrape(struct lives *lives, uint64_t now_ns)
 {
-	ledger_begin(lives->ledger);
+	scrape_begin(lives->ledger);
 	for (const struct life *life = lives->life; life < lives->life + LIVES; life++) {
 		if (life->count)
 			add(lives->ledger, life->handle, life->port, life->count);
