@@ -27,7 +27,8 @@ DEPS_BENCH := bpftrace libbpf-tools util-linux
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
 
 # What the kernel matrix needs, and what its emulated arm64 machine runs from and is linked with.
-DEPS_KERNELS := qemu-system-x86 qemu-system-arm busybox-static cpio gcc-aarch64-linux-gnu
+DEPS_KERNELS := qemu-system-x86 qemu-system-arm busybox-static cpio zstd debian-archive-keyring \
+                gcc-aarch64-linux-gnu
 ARM64_USERLAND := dash bash coreutils grep sed mount util-linux procps libc6-dev libbpf-dev libelf-dev \
                   zlib1g-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev \
                   libdeflate-dev libprotobuf-c-dev busybox-static bpftool llvm python3 \
@@ -194,6 +195,7 @@ ARM64_DIR  := $(BUILD)/kernels/userland-arm64
 ARM64_MAKE  = $(MAKE) --no-print-directory BUILD=$(BUILD)/arm64 ARCH=arm64 \
               CC="aarch64-linux-gnu-gcc --sysroot=$(CURDIR)/$(ARM64_DIR)/root"
 
+# UPDATE=1: no tests, but the verifier's statistics written anew (tests/kernels/verifier.txt).
 test-kernels: deps-test ## the live tests on a matrix of kernels in emulated machines (KERNELS=...)
 	$(Q)scripts/deps.sh $(DEPS_KERNELS)
 	$(Q)tests/kernels/userland.sh $(ARM64_DIR) arm64 $(ARM64_USERLAND)

@@ -7,6 +7,7 @@
 #include "lib/kernel.h"
 #include "lib/endpoints.h"
 #include "lib/maps.h"
+#include "lib/spares.h"
 #include "lib/trees.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -52,8 +53,8 @@ static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 	return tracked;
 }
 
-SEC("tp_btf/inet_sock_set_state")
-int BPF_PROG(discovery_listen, struct sock *sk, int oldstate, int newstate)
+SPARED_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int oldstate,
+	    int newstate)
 {
 	struct tracked *tracked;
 
@@ -76,8 +77,7 @@ int BPF_PROG(discovery_listen, struct sock *sk, int oldstate, int newstate)
 }
 
 /* The child does not run yet: it belongs to its parent's workload from its first instruction. */
-SEC("tp_btf/task_newtask")
-int BPF_PROG(discovery_newtask, struct task_struct *task, __u64 clone_flags)
+SPARED_PROG("tp_btf/task_newtask", discovery_newtask, struct task_struct *task, __u64 clone_flags)
 {
 	__u32 tree = tree_of(bpf_get_current_task_btf());
 	struct thread *thread;
@@ -100,8 +100,7 @@ int BPF_PROG(discovery_newtask, struct task_struct *task, __u64 clone_flags)
  * A process that has been moved to another cgroup before its exec is another service: what an init
  * system, a session manager or a container runtime starts is not part of them.
  */
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(discovery_exec, struct task_struct *task)
+SPARED_PROG("tp_btf/sched_process_exec", discovery_exec, struct task_struct *task)
 {
 	struct thread *thread = thread_of(task);
 	struct tree *tree;
@@ -125,8 +124,7 @@ int BPF_PROG(discovery_exec, struct task_struct *task)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(discovery_exit, struct task_struct *task)
+SPARED_PROG("tp_btf/sched_process_exit", discovery_exit, struct task_struct *task)
 {
 	struct thread *leader;
 

@@ -6,6 +6,7 @@
  */
 #include "lib/kernel.h"
 #include "lib/requests.h"
+#include "lib/spares.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -31,8 +32,7 @@ static inline struct file *sock_file(struct sock *sk)
 	return socket ? socket->file : NULL;
 }
 
-SEC("tp_btf/sk_data_ready")
-int BPF_PROG(requests_readable, struct sock *sk)
+SPARED_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 {
 	struct tracked *tracked = tracked_of(sk);
 	struct tcp_sock *tcp;
@@ -44,12 +44,12 @@ int BPF_PROG(requests_readable, struct sock *sk)
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp || !unread_bytes(sk, tcp))
 		return 0;
-	conn_readable(&tracked->conn, bpf_ktime_get_ns());
+	if (event_is_new(copy, &tracked->arrived_seq, tcp->rcv_nxt))
+		conn_readable(&tracked->conn, bpf_ktime_get_ns());
 	return 0;
 }
 
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(requests_read, struct sock *sk, int ret, int flags)
+SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, int flags)
 {
 	struct task_struct *task;
 	struct tracked *tracked;
@@ -67,11 +67,13 @@ int BPF_PROG(requests_read, struct sock *sk, int ret, int flags)
 		request_given_up(sk);
 		return 0;
 	}
+	tcp = bpf_skc_to_tcp_sock(sk);
+	if (!tcp || !event_is_new(copy, &tracked->read_seq, tcp->copied_seq))
+		return 0;
 	task = bpf_get_current_task_btf();
 	thread = thread_of(task);
 	shard = reader_shard(tracked, thread, task);
-	tcp = bpf_skc_to_tcp_sock(sk);
-	if (!shard || !tcp)
+	if (!shard)
 		return 0;
 	if (!thread)
 		thread = thread_of(task); /* the process may have become a service just now */
@@ -87,8 +89,7 @@ int BPF_PROG(requests_read, struct sock *sk, int ret, int flags)
 	return 0;
 }
 
-SEC("tp_btf/sock_send_length")
-int BPF_PROG(requests_sent, struct sock *sk, int ret, int flags)
+SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, int flags)
 {
 	struct tracked *tracked;
 	struct endpoint_shard *shard;
@@ -102,9 +103,11 @@ int BPF_PROG(requests_sent, struct sock *sk, int ret, int flags)
 	request_given_up(sk);
 	if (ret < 0)
 		return 0;
-	shard = tracked_shard(tracked);
 	tcp = bpf_skc_to_tcp_sock(sk);
-	if (!shard || !tcp)
+	if (!tcp || !event_is_new(copy, &tracked->sent_seq, tcp->write_seq))
+		return 0;
+	shard = tracked_shard(tracked);
+	if (!shard)
 		return 0;
 	__sync_fetch_and_add(&shard->sent_bytes, ret);
 	if (!tracked->accepted)
@@ -114,8 +117,8 @@ int BPF_PROG(requests_sent, struct sock *sk, int ret, int flags)
 }
 
 /* Leaving the states in which answers can be sent ends a connection for us. */
-SEC("tp_btf/inet_sock_set_state")
-int BPF_PROG(requests_state, struct sock *sk, int oldstate, int newstate)
+SPARED_PROG("tp_btf/inet_sock_set_state", requests_state, struct sock *sk, int oldstate,
+	    int newstate)
 {
 	struct tracked *tracked;
 	struct tcp_sock *tcp;

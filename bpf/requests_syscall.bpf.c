@@ -10,6 +10,7 @@
  */
 #include "lib/kernel.h"
 #include "lib/requests.h"
+#include "lib/spares.h"
 #include "machine/syscalls.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -45,6 +46,11 @@ static inline __u32 sent_sequence(struct sock *sk)
 	return BPF_CORE_READ((struct tcp_sock *)sk, write_seq);
 }
 
+static inline __u32 read_sequence(struct sock *sk)
+{
+	return BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
+}
+
 /* --- connections ---------------------------------------------------------------------------- */
 
 static inline void connection_track(const struct sock *sk, const struct tracked *template,
@@ -66,8 +72,8 @@ static inline int is_mptcp(struct sock *sk)
 }
 
 /* Leaving the states in which answers can be sent ends a connection for us. */
-SEC("tp_btf/inet_sock_set_state")
-int BPF_PROG(requests_tcp_state, struct sock *sk, int oldstate, int newstate)
+SPARED_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, int oldstate,
+	    int newstate)
 {
 	struct tracked *tracked;
 	struct socket *socket;
@@ -80,7 +86,7 @@ int BPF_PROG(requests_tcp_state, struct sock *sk, int oldstate, int newstate)
 		tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
 		if (tracked)
 			tracked_find_port(tracked, sk);
-		if (tracked && !is_mptcp(sk))
+		if (tracked && !is_mptcp(sk) && !(copy && connection_of(sk)))
 			connection_track(sk, tracked, bpf_ktime_get_ns());
 		return 0;
 	}
@@ -100,9 +106,11 @@ int BPF_PROG(requests_tcp_state, struct sock *sk, int oldstate, int newstate)
 
 /* --- arrival -------------------------------------------------------------------------------- */
 
-/* The new bytes that a segment brings, in order: what has come before or comes too early is none.
+/*
+ * Whether a segment brings new bytes in order: what has come before or comes too early is none.
+ * *end becomes the sequence number after its last byte.
  */
-static inline int segment_readable(struct sock *sk, struct sk_buff *skb)
+static inline int segment_readable(struct sock *sk, struct sk_buff *skb, __u32 *end)
 {
 	unsigned char *header = BPF_CORE_READ(skb, data);
 	__u32 length = BPF_CORE_READ(skb, len), sequence, next;
@@ -114,16 +122,17 @@ static inline int segment_readable(struct sock *sk, struct sk_buff *skb)
 	length -= (offset >> 4) * 4;
 	next = BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt);
 	sequence = __builtin_bswap32(sequence);
-	return (__s32)length > 0 && (__s32)(sequence - next) <= 0 &&
-	       (__s32)(sequence + length - next) > 0;
+	*end = sequence + length;
+	return (__s32)length > 0 && (__s32)(sequence - next) <= 0 && (__s32)(*end - next) > 0;
 }
 
-SEC("tp_btf/tcp_probe")
-int BPF_PROG(requests_arrival, struct sock *sk, struct sk_buff *skb)
+SPARED_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_buff *skb)
 {
 	struct tracked *tracked = connection_of(sk);
+	__u32 end;
 
-	if (tracked && !tracked->conn.closed && segment_readable(sk, skb))
+	if (tracked && !tracked->conn.closed && segment_readable(sk, skb, &end) &&
+	    event_is_new(copy, &tracked->arrived_seq, end))
 		conn_readable(&tracked->conn, bpf_ktime_get_ns());
 	return 0;
 }
@@ -183,7 +192,7 @@ static inline void descriptor_failed(struct task_struct *task, __u32 fd)
 		request_given_up(BPF_CORE_READ(socket, sk));
 }
 
-static inline void descriptor_read(struct task_struct *task, __u32 fd, long bytes)
+static inline void descriptor_read(__u32 copy, struct task_struct *task, __u32 fd, long bytes)
 {
 	struct file *file = descriptor_file(task, fd);
 	struct sock *sk;
@@ -192,7 +201,7 @@ static inline void descriptor_read(struct task_struct *task, __u32 fd, long byte
 	struct thread *thread;
 	__u64 arrived;
 
-	if (!tracked)
+	if (!tracked || !event_is_new(copy, &tracked->read_seq, read_sequence(sk)))
 		return;
 	thread = thread_of(task);
 	shard = reader_shard(tracked, thread, task);
@@ -211,7 +220,7 @@ static inline void descriptor_read(struct task_struct *task, __u32 fd, long byte
 	connection_read(tracked, shard, arrived, sent_sequence(sk));
 }
 
-static inline void descriptor_sent(struct task_struct *task, __u32 fd, long bytes)
+static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 fd, long bytes)
 {
 	struct file *file = descriptor_file(task, fd);
 	struct sock *sk;
@@ -221,6 +230,8 @@ static inline void descriptor_sent(struct task_struct *task, __u32 fd, long byte
 	if (!tracked)
 		return;
 	request_given_up(sk);
+	if (!event_is_new(copy, &tracked->sent_seq, sent_sequence(sk)))
+		return;
 	shard = tracked_shard(tracked);
 	if (!shard)
 		return;
@@ -237,7 +248,8 @@ static inline void descriptor_accepted(struct task_struct *task, __u32 fd)
 	struct endpoint_shard *shard = tracked ? tracked_current(tracked) : NULL;
 	__u64 now = bpf_ktime_get_ns();
 
-	if (shard && tracked->established_ns && now > tracked->established_ns)
+	if (shard && tracked->established_ns && now > tracked->established_ns &&
+	    !__sync_lock_test_and_set(&tracked->waited, 1))
 		hist_add(&shard->accept_wait, now - tracked->established_ns);
 }
 
@@ -249,8 +261,7 @@ static inline int call_peeks(__s64 number, const __u64 args[4])
 	return number == SYS_RECVMSG && args[2] & (MSG_PEEK | MSG_ERRQUEUE);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(requests_sys_exit, struct pt_regs *regs, long ret)
+SPARED_PROG("tp_btf/sys_exit", requests_sys_exit, struct pt_regs *regs, long ret)
 {
 	struct task_struct *task;
 	__s64 number = regs_syscall(regs);
@@ -272,11 +283,11 @@ int BPF_PROG(requests_sys_exit, struct pt_regs *regs, long ret)
 	if (role & ROLE_ACCEPT)
 		descriptor_accepted(task, ret);
 	if (role & ROLE_READ && !call_peeks(number, args))
-		descriptor_read(task, args[0], bytes);
+		descriptor_read(copy, task, args[0], bytes);
 	if (role & ROLE_SEND)
-		descriptor_sent(task, args[0], bytes);
+		descriptor_sent(copy, task, args[0], bytes);
 	if (role & ROLE_SPLICE)
-		descriptor_sent(task, args[2], bytes);
+		descriptor_sent(copy, task, args[2], bytes);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
  */
 #include "lib/kernel.h"
 #include "lib/maps.h"
+#include "lib/spares.h"
 #include "lib/task.h"
 #include "lib/trees.h"
 #include "machine/names.h"
@@ -315,8 +316,7 @@ int BPF_PROG(threads_wakeup_new, struct task_struct *task)
 }
 
 /* The name is read at the next switch: this hook runs before the kernel has changed it. */
-SEC("tp_btf/task_rename")
-int BPF_PROG(threads_rename, struct task_struct *task)
+SPARED_PROG("tp_btf/task_rename", threads_rename, struct task_struct *task)
 {
 	struct thread *thread = thread_of(task);
 

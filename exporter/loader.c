@@ -16,12 +16,13 @@
 #include "discovery.skel.h"
 #include "read/hooks.h"
 #include "read/sizes.h"
+#include "read/spares.h"
 #include "read/walk.h"
 #include "requests.skel.h"
 #include "requests_syscall.skel.h"
 #include "threads.skel.h"
 
-#define PROBES_MAX 40
+#define PROBES_MAX 64
 #define VERIFIER_LOG_BYTES (256 * 1024)
 #define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
 
@@ -39,6 +40,7 @@ struct loader {
 	unsigned int wanted; /* features, as a mask */
 	enum backend backend; /* asked for; afterwards the one that is loaded */
 	struct map_sizes sizes;
+	bool spares; /* are loaded */
 	struct feature features[FEATURES];
 	struct object objects[FEATURES];
 	struct probe_row probes[PROBES_MAX];
@@ -210,10 +212,14 @@ static void feature_list_probes(struct loader *loader, enum feature_id id)
 	struct bpf_program *program;
 
 	object->first_probe = loader->probes_len;
+	if (!loader->spares)
+		spares_leave_out(object->bpf);
 	bpf_object__for_each_program(program, object->bpf)
 	{
 		if (loader->probes_len == PROBES_MAX)
 			return;
+		if (!bpf_program__autoload(program))
+			continue;
 		object->probes_len++;
 		loader->programs[loader->probes_len] = program;
 		bpf_program__set_log_buf(program,
@@ -380,6 +386,7 @@ int loader_new(const struct privileges *privileges, unsigned int features, enum 
 	libbpf_set_print(NULL); /* reasons are reported by feature */
 	loader->sizes = sizes;
 	loader->wanted = features;
+	loader->spares = spares_are_needed();
 	loader->backend = backend;
 	loader->privileges = privileges;
 	loader->logs = logs;
@@ -468,13 +475,7 @@ static int program_info(const struct bpf_program *program, struct bpf_prog_info 
 
 uint64_t loader_skipped(const struct loader *loader)
 {
-	struct bpf_prog_info info;
-	uint64_t skipped = 0;
-
-	for (size_t i = 0; i < loader->probes_len; i++)
-		if (!program_info(loader->programs[i], &info))
-			skipped += info.recursion_misses;
-	return skipped;
+	return spares_skipped(loader->programs, loader->probes_len);
 }
 
 size_t loader_programs(const struct loader *loader, struct program_row *rows, size_t cap)

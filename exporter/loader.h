@@ -69,8 +69,8 @@ enum backend loader_backend(const struct loader *loader);
 int loader_walk(struct loader *loader, enum walk walk);
 
 /*
- * How often the kernel has skipped a program because it was running on the same CPU already
- * (recursion_misses of struct bpf_prog_info): events that were not seen, of all programs together.
+ * Events that were not seen, of all programs together, because the kernel skips a program that is
+ * running on the same CPU already; spares_skipped() tells how they are counted.
  */
 uint64_t loader_skipped(const struct loader *loader);
 

@@ -62,6 +62,7 @@ enum {
 #define IPPROTO_TCP 6
 #define SOCK_DONE 1 /* bit of skc_flags: a FIN has come */
 #define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */
+#define TIF_32BIT (1UL << 22) /* arch/arm64/include/asm/thread_info.h */
 
 enum {
 	TCP_ESTABLISHED = 1,
@@ -80,6 +81,7 @@ typedef struct {
 
 struct thread_info {
 	__u32 status; /* x86 */
+	unsigned long flags; /* arm64 */
 };
 
 struct kernfs_node {

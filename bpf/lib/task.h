@@ -43,7 +43,7 @@ static inline void regs_args(const struct pt_regs *regs, __u64 args[4])
 
 static inline __u32 task_compat(const struct task_struct *task)
 {
-	return 0; /* told apart with the arm64 port of the live tests */
+	return (task->thread_info.flags & TIF_32BIT) != 0;
 }
 
 #endif

@@ -35,7 +35,7 @@ with_apt() {
 		-o Dir::Etc::SourceList="$apt_state/sources.list" -o Dir::Etc::SourceParts=- \
 		-o Dir::State::Lists="$apt_state/lists" -o Dir::State::status="$apt_state/status" \
 		-o Dir::Cache="$apt_state/cache" -o Acquire::Languages=none \
-		-o APT::Sandbox::User=root "$@"
+		-o Acquire::Retries=3 -o APT::Sandbox::User=root "$@"
 }
 
 # A kernel is one package or several, which depend on each other by their exact version.
@@ -74,7 +74,8 @@ fetch() {
 if ! fetch; then
 	tail -n 5 "$apt_state/log" >&2
 	[ -e "$directory/vmlinuz" ] || {
-		echo "kernels: no kernel of $suite could be fetched" >&2
+		echo "kernels: no kernel of $suite ($architecture) could be fetched from $mirror: see" \
+			"the lines above; the rows of other suites run with KERNELS=..." >&2
 		exit 1
 	}
 	echo "kernels: cannot ask for newer kernels of $suite: using the last one" >&2

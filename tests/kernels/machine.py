@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MEMORY = "2G"
 CPUS = 2
-KERNEL_ARGUMENTS = "quiet panic=-1 mitigations=off random.trust_cpu=on"
+KERNEL_ARGUMENTS = "quiet panic=-1 oops=panic mitigations=off random.trust_cpu=on"
 # What the initial file system loads, in this order; a kernel has the rest built in.
 MODULES = (
     "virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_console"

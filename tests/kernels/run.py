@@ -2,12 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 The tests on a matrix of kernels: each row boots the newest kernel of a Debian suite in an emulated
-machine and runs tests in it. Prints pytest's lines kernel by kernel, leaves JUnit files and whole
-consoles under build/kernels/results, and ends with 1 if anything failed, was skipped or hung.
+machine and runs tests in it, two rows side by side. What fails is run once more by itself (the
+whole row if its machine crashed or hung), and both outcomes are shown. Prints pytest's lines row
+by row, leaves JUnit files and whole consoles under build/kernels/results, and ends with 1 if
+anything failed twice or was skipped.
 
-run.py [ROW...]; UPDATE=1 writes verifier.txt anew.
+run.py [ROW...]; with UPDATE=1 only what writes verifier.txt anew.
 """
 
+import collections
+import concurrent.futures
+import json
 import os
 import re
 import shutil
@@ -16,6 +21,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from typing import NamedTuple
 
 import machine
@@ -24,7 +30,12 @@ import verifier
 KERNELS = machine.ROOT / "build" / "kernels"
 RESULTS = KERNELS / "results"
 PYTEST = "/usr/bin/python3 -m pytest -v --tb=short --color=no -p no:cacheprovider".split()
-SHOWN = re.compile(r"(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*%\]|^init: |Kernel panic|Oops")
+SHOWN = re.compile(
+    r"(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*%\]|^init: |Kernel panic|Oops|once more"
+)
+SIDE_BY_SIDE = 2
+LAST_LINES = 20  # of the console of a machine that crashed
+FETCH_SECONDS = 900
 
 GUEST = "tests/kernels/guest"
 LOAD = [f"{GUEST}/test_load.py"]
@@ -39,6 +50,7 @@ THREADS = ["tests/live/test_threads.py", "tests/live/test_locks.py"]
 # Kernels can do without it, but with 7.x no storage for BPF could be made then.
 CPU = "max,cx16=off"
 CPU_CX16 = "max"
+CPU_ARM64 = "neoverse-n1"  # without pointer authentication, which takes most of the time emulated
 
 
 class Row(NamedTuple):
@@ -51,106 +63,221 @@ class Row(NamedTuple):
 
 
 SYSCALL = {"WORKLOAD_EXPORTER_FLAGS": "--requests.backend=syscall"}
+# The longest first: the last ones shall not run alone.
 ROWS = {
-    "bullseye": Row("bullseye", [f"{GUEST}/test_floor.py"], 120),
-    "bookworm": Row("bookworm", [*LOAD, *REQUESTS, *THREADS], 900),
     "bookworm-arm64": Row(
-        "bookworm", [*LOAD, *REQUESTS, *THREADS], 900, cpu="max", architecture="arm64"
+        "bookworm", [*LOAD, *REQUESTS, *THREADS], 1500, {}, CPU_ARM64, architecture="arm64"
     ),
-    "trixie": Row("trixie", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 900),
-    "trixie-syscall": Row("trixie", [*LOAD, *REQUESTS], 600, SYSCALL),
-    "unstable": Row("unstable", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 900, cpu=CPU_CX16),
-    "unstable-syscall": Row("unstable", [*LOAD, *REQUESTS], 600, SYSCALL, CPU_CX16),
+    "bookworm": Row("bookworm", [*LOAD, *REQUESTS, *THREADS], 1200),
+    "unstable": Row("unstable", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 1200, {}, CPU_CX16),
+    "trixie": Row("trixie", [*LOAD, "tests/bpf", *REQUESTS, *THREADS], 1200),
+    "unstable-syscall": Row("unstable", [*LOAD, *REQUESTS], 900, SYSCALL, CPU_CX16),
+    "trixie-syscall": Row("trixie", [*LOAD, *REQUESTS], 900, SYSCALL),
+    "bullseye": Row("bullseye", [f"{GUEST}/test_floor.py"], 120),
 }
+
+
+class Failure(NamedTuple):
+    test: str  # pytest's name of it; "" if the row as a whole failed
+    text: str
 
 
 class Outcome(NamedTuple):
     passed: int
-    failures: list  # (test, what it said)
+    failures: list
     seconds: float
 
 
-def fetch(row):
-    directory = KERNELS / f"{row.suite}-{row.architecture}"
-    words = [machine.HERE / "fetch.sh", directory, row.suite, row.architecture]
-    subprocess.run(words, check=True, timeout=600)
-    return directory
+# --- one machine ----------------------------------------------------------------------------------
 
 
-def command(row):
-    settings = {"PYTHONPATH": GUEST, "PYTHONDONTWRITEBYTECODE": "1", **row.environment}
+def kernel_directory(row):
+    return KERNELS / f"{row.suite}-{row.architecture}"
+
+
+def fetch_all(rows):
+    for directory, row in {kernel_directory(row): row for row in rows}.items():
+        words = [machine.HERE / "fetch.sh", directory, row.suite, row.architecture]
+        try:
+            subprocess.run(words, check=True, timeout=FETCH_SECONDS)
+        except subprocess.CalledProcessError as error:
+            sys.exit(error.returncode)  # it has said why
+
+
+def command(row, tests):
+    settings = {
+        "PYTHONPATH": GUEST,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "WORKLOAD_TEST_EMULATED": "1",
+        **row.environment,
+    }
     words = [f"{name}={value}" for name, value in settings.items()]
     words = ["env", *words, *PYTEST, "-p", "emulated", "--junitxml=/run/results/junit.xml"]
-    return words + row.tests
+    return words + tests
 
 
 def read_junit(path):
-    """(number of tests that passed, [(name, text)] of all that did not, skipped ones included)"""
+    """(number of tests that passed, failures of all that did not, skipped ones included)"""
     passed, failures = 0, []
     for case in ElementTree.parse(path).iter("testcase"):
         bad = [child for child in case if child.tag in ("failure", "error", "skipped")]
         passed += not bad
-        name = f"{case.get('classname')}::{case.get('name')}"
-        failures += [(name, f"{child.tag}: {child.get('message') or ''}") for child in bad]
+        module = case.get("classname").replace(".", "/")  # none where a file cannot be read
+        test = f"{module}.py::{case.get('name')}" if module else ""
+        failures += [Failure(test, f"{child.tag}: {child.get('message') or ''}") for child in bad]
     return passed, failures
 
 
-def run_row(name, row, results):
-    directory = fetch(row)
-    release = (directory / "release").read_text().strip()
+def boot(name, row, tests, results):
+    """The status of the tests; MachineError has the console's last lines in its text."""
+    release = (kernel_directory(row) / "release").read_text().strip()
     print(f"== {name}: Linux {release}", flush=True)
-    with (results.parent / f"{name}.console").open("w") as console:
+    last = collections.deque(maxlen=LAST_LINES)
+    with results.with_suffix(".console").open("w") as console:
 
         def say(line):
+            last.append(line)
             console.write(line + "\n")
             console.flush()
             if SHOWN.search(line):
                 print(f"{name}  {line}", flush=True)
 
-        return machine.run(directory, command(row), results, row.seconds, say, row.cpu)
+        try:
+            return machine.run(
+                kernel_directory(row), command(row, tests), results, row.seconds, say, row.cpu
+            )
+        except machine.MachineError as error:
+            lines = "".join(f"\n    {line}" for line in last)
+            raise machine.MachineError(f"{error}; its console ended with{lines}") from error
 
 
-def check_row(name, row):
-    results = RESULTS / name
-    shutil.rmtree(results, ignore_errors=True)
+def check(name, tests, results):
+    """Runs @tests on the row's kernel."""
     began = time.monotonic()
+    shutil.rmtree(results, ignore_errors=True)
     passed, failures = 0, []
     try:
-        status = run_row(name, row, results)
+        status = boot(name, ROWS[name], tests, results)
         passed, failures = read_junit(results / "junit.xml")
         if status and not failures:
-            failures.append(("pytest", f"ended with {status}"))
+            failures.append(Failure("", f"pytest ended with {status}"))
         if not passed and not failures:
-            failures.append(("pytest", "ran no test"))
+            failures.append(Failure("", "no test was run"))
     except (machine.MachineError, OSError, subprocess.SubprocessError) as error:
-        failures.append(("machine", str(error)))
+        failures.append(Failure("", str(error)))
     except ElementTree.ParseError as error:
-        failures.append(("results", str(error)))
-    measured = results / "verifier.txt"
-    if measured.exists():
-        failures += [("verifier", text) for text in verifier.check(name, measured)]
+        failures.append(Failure("", f"results: {error}"))
     return Outcome(passed, failures, time.monotonic() - began)
+
+
+# --- the matrix -----------------------------------------------------------------------------------
+
+
+class Matrix:
+    """Machines in processes of their own, so that each ends cleanly when this one is told to."""
+
+    def __init__(self):
+        self.pool = concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE)
+        self.children = []
+
+    def stop(self, *_):
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for child in self.children:
+            child.terminate()
+        sys.exit(1)
+
+    def _check_apart(self, job):
+        name, tests, results = job
+        words = [sys.executable, "-B", __file__, "--row", name, str(results), *tests]
+        child = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+        self.children.append(child)
+        child.wait()
+        try:
+            passed, failures, seconds = json.loads(results.with_suffix(".json").read_text())
+        except (OSError, ValueError) as error:
+            return Outcome(0, [Failure("", f"ended with {child.returncode}: {error}")], 0)
+        return Outcome(passed, [Failure(*failure) for failure in failures], seconds)
+
+    def check_all(self, jobs):
+        """{row: its outcome} of (row, tests, results)"""
+        for _, _, results in jobs:
+            results.with_suffix(".json").unlink(missing_ok=True)
+        return dict(zip((job[0] for job in jobs), self.pool.map(self._check_apart, jobs)))
+
+
+def check_row(name, results, *tests):
+    """What a process of its own does."""
+    results = Path(results)
+    outcome = check(name, list(tests), results)
+    results.with_suffix(".json").write_text(json.dumps(outcome))
+
+
+def tests_once_more(name, outcome):
+    """What failed, or all of the row where it is not known."""
+    failed = [failure.test for failure in outcome.failures]
+    return tests_of(name) if "" in failed else sorted(set(failed))
+
+
+def tests_of(name):
+    tests = ROWS[name].tests
+    return [test for test in tests if test in LOAD] if verifier.UPDATE else tests
+
+
+def show(outcome):
+    for test, text in outcome.failures:
+        print(f"    {test or 'the row'}: {text}")
+
+
+def verify(name):
+    """Complaints about the sizes of programs, from whichever run has measured them."""
+    for results in (RESULTS / name, RESULTS / f"{name}.again"):
+        if (results / "verifier.txt").exists():
+            return verifier.check(name, results / "verifier.txt")
+    return ["was not measured"] if set(LOAD) & set(ROWS[name].tests) else []
+
+
+def report(name, first, again):
+    """Prints what became of a row; returns whether it is fine."""
+    complaints = verify(name)
+    last = again or first
+    seconds = first.seconds + (again.seconds if again else 0)
+    print(f"{name}: {first.passed} passed, {len(first.failures)} failed, {seconds:.0f} s")
+    show(first)
+    if again:
+        print(f"  once more, by itself: {again.passed} passed, {len(again.failures)} failed")
+        show(again)
+    for text in complaints:
+        print(f"    verifier: {text}")
+    return not last.failures and not complaints
 
 
 def main(names):
     unknown = set(names) - set(ROWS)
     if unknown:
         sys.exit(f"no such kernel: {', '.join(sorted(unknown))}; there are {', '.join(ROWS)}")
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    outcomes = {name: check_row(name, ROWS[name]) for name in names or ROWS}
+    names = [name for name in ROWS if name in (names or ROWS) and tests_of(name)]
+    shutil.rmtree(RESULTS, ignore_errors=True)
+    RESULTS.mkdir(parents=True)
+    matrix = Matrix()
+    signal.signal(signal.SIGTERM, matrix.stop)
+    fetch_all(ROWS[name] for name in names)
+    first = matrix.check_all([(name, tests_of(name), RESULTS / name) for name in names])
+    again = {}
+    for name, outcome in first.items():
+        if outcome.failures:
+            print(f"== {name}: once more, what failed", flush=True)
+            job = (name, tests_once_more(name, outcome), RESULTS / f"{name}.again")
+            again.update(matrix.check_all([job]))
     print()
-    for name, outcome in outcomes.items():
-        for test, text in outcome.failures:
-            print(f"{name}  FAILED {test}: {text.splitlines()[0] if text else ''}")
-    for name, outcome in outcomes.items():
-        print(
-            f"{name}: {outcome.passed} passed, {len(outcome.failures)} not,"
-            f" {outcome.seconds:.0f} s; console in {RESULTS / name}.console"
-        )
-    return any(outcome.failures for outcome in outcomes.values())
+    fine = [report(name, outcome, again.get(name)) for name, outcome in first.items()]
+    print(f"consoles and test results are in {RESULTS}")
+    return not all(fine)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # machines end with it
     os.chdir(machine.ROOT)
-    sys.exit(main(sys.argv[1:]))
+    if sys.argv[1:2] == ["--row"]:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the machine ends with it
+        check_row(*sys.argv[2:])
+    else:
+        sys.exit(main(sys.argv[1:]))

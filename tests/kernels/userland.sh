@@ -30,9 +30,11 @@ with_apt() {
 		-o Dir::Etc::SourceList="$apt_state/sources.list" -o Dir::Etc::SourceParts=- \
 		-o Dir::State::Lists="$apt_state/lists" -o Dir::State::status="$apt_state/status" \
 		-o Dir::Cache="$apt_state/cache" -o Acquire::Languages=none \
-		-o APT::Sandbox::User=root -o APT::Install-Recommends=false \
+		-o Acquire::Retries=3 -o APT::Sandbox::User=root -o APT::Install-Recommends=false \
 		-o Debug::NoLocking=1 "$@" >"$apt_state/log" 2>&1 || {
 		tail -n 5 "$apt_state/log" >&2
+		echo "kernels: the $architecture packages could not be fetched from ${mirror%|*}: see" \
+			"the lines above" >&2
 		exit 1
 	}
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 
 RECORD = Path(__file__).resolve().parent / "verifier.txt"
 GROWTH = 1.2
+UPDATE = os.environ.get("UPDATE") == "1"
 HEAD = """\
 # Instructions that the verifier processed, by row of the matrix and program. The kernel
 # matrix fails if one of them grows by more than 20 %; `UPDATE=1 make test-kernels` writes it anew.
@@ -39,7 +40,7 @@ def check(row, measured):
     record = _read(RECORD) if RECORD.exists() else {}
     rows = (line.split() for line in measured.read_text().splitlines())
     now = {program: int(count) for program, count in rows}
-    if os.environ.get("UPDATE") == "1":
+    if UPDATE:
         kept = {key: count for key, count in record.items() if key[0] != row}
         _write({**kept, **{(row, program): count for program, count in now.items()}})
         return []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting for locks: as the threads' own clocks around the lock call say."""
 
+import os
 import time
 
 import pytest
@@ -10,6 +11,7 @@ from services import Load, Service
 
 LOCKERS = "locker-#"
 MEASURE_SECONDS = 3
+EMULATED = "WORKLOAD_TEST_EMULATED" in os.environ
 
 
 def contend(exporter, start, **options):
@@ -21,6 +23,15 @@ def contend(exporter, start, **options):
     own = server.ask("finish")
     end = exporter.wait_until(lambda s: not Pool(s, workload, LOCKERS).threads() and s)
     return Pool(end, workload, LOCKERS), own
+
+
+def check_waits(count, sleeps, switches):
+    """
+    One for each acquisition that slept. On an emulated machine, where a woken thread runs for
+    longer than EPISODE_GAP_NS before it tries again, it may be one for each of its sleeps.
+    """
+    most = switches if EMULATED else sleeps
+    assert 0.95 * sleeps <= count <= 1.05 * most, (sleeps, count, switches)
 
 
 @pytest.mark.parametrize("mode", ["mutex", "robust", "rwlock", "pi"])
@@ -36,7 +47,7 @@ def test_lock_waits_are_what_threads_measure_themselves(exporter, start, mode, h
     tolerance = 0.1 if mode == "rwlock" else 0.05
     assert seconds * 1e9 == pytest.approx(own["wait_ns"], rel=tolerance)
     # A writer may sleep on both words of a rwlock, one after the other: that is one wait too.
-    assert count == pytest.approx(own["sleeps"], rel=0.05)
+    check_waits(count, own["sleeps"], own["switches"])
 
 
 def test_lock_state_is_the_time_of_the_lock_waits(exporter, start):
@@ -60,4 +71,4 @@ def test_a_hot_lock_in_a_service_shows_in_its_pool(exporter, start):
     end = exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), 4)
     count, seconds = Pool(end, workload, "worker-#").mutex_waits()
     assert seconds * 1e9 == pytest.approx(own["lock_wait_ns"], rel=0.05)
-    assert count == pytest.approx(own["lock_sleeps"], rel=0.05)
+    check_waits(count, own["lock_sleeps"], own["lock_switches"])

@@ -50,6 +50,7 @@ struct thread {
 	uint64_t wait_ns; /* around the lock call */
 	uint64_t acquisitions;
 	uint64_t sleeps; /* acquisitions that went to sleep */
+	uint64_t switches; /* how often they did */
 	uint64_t children;
 	uint64_t children_ns; /* from pthread_create to pthread_join */
 	uint32_t *samples; /* --mode=table: the last SAMPLES times of an acquisition */
@@ -92,7 +93,9 @@ static void contend(struct thread *thread)
 
 		lock_take(thread);
 		thread->wait_ns += clock_now_ns() - begin;
-		thread->sleeps += thread_sleeps() != sleeps;
+		sleeps = thread_sleeps() - sleeps;
+		thread->sleeps += sleeps > 0;
+		thread->switches += sleeps;
 		thread->acquisitions++;
 		clock_burn_us(locker->hold_us);
 		clock_sleep_us(locker->hold_sleep_us);
@@ -268,6 +271,7 @@ static void threads_finish(struct locker *locker, struct thread *threads)
 		sum.wait_ns += threads[i].wait_ns;
 		sum.acquisitions += threads[i].acquisitions;
 		sum.sleeps += threads[i].sleeps;
+		sum.switches += threads[i].switches;
 		sum.children += threads[i].children;
 		sum.children_ns += threads[i].children_ns;
 		if (samples_p99(&threads[i]) > p99_ns)
@@ -279,6 +283,7 @@ static void threads_finish(struct locker *locker, struct thread *threads)
 	stat_print("acquisitions", sum.acquisitions);
 	stat_print("sleeps", sum.sleeps);
 	stat_print("acquisition_p99_ns", p99_ns);
+	stat_print("switches", sum.switches);
 }
 
 static void commands_obey(struct locker *locker, struct thread *threads)

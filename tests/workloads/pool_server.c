@@ -52,7 +52,8 @@ struct server {
 	uint64_t requests; /* counters are only touched atomically */
 	uint64_t service_ns;
 	uint64_t lock_wait_ns;
-	uint64_t lock_sleeps;
+	uint64_t lock_sleeps; /* acquisitions that went to sleep */
+	uint64_t lock_switches; /* how often they did */
 	uint64_t next_worker;
 };
 
@@ -85,7 +86,9 @@ static void work_locked(struct server *server)
 
 	pthread_mutex_lock(&server->shared);
 	count_add(&server->lock_wait_ns, clock_now_ns() - begin);
-	count_add(&server->lock_sleeps, thread_sleeps() != sleeps);
+	sleeps = thread_sleeps() - sleeps;
+	count_add(&server->lock_sleeps, sleeps > 0);
+	count_add(&server->lock_switches, sleeps);
 	clock_sleep_us(server->lock_us);
 	pthread_mutex_unlock(&server->shared);
 }
@@ -266,6 +269,7 @@ static void stats_print(struct server *server)
 	stat_print("service_ns", __atomic_load_n(&server->service_ns, __ATOMIC_RELAXED));
 	stat_print("lock_wait_ns", __atomic_load_n(&server->lock_wait_ns, __ATOMIC_RELAXED));
 	stat_print("lock_sleeps", __atomic_load_n(&server->lock_sleeps, __ATOMIC_RELAXED));
+	stat_print("lock_switches", __atomic_load_n(&server->lock_switches, __ATOMIC_RELAXED));
 }
 
 static void commands_obey(struct server *server)

@@ -4,9 +4,8 @@ pytest plugin for emulated machines: the live tests as they are, with wider tole
 more patience.
 
 An instruction costs 10 to 30 times what it does elsewhere, unevenly, and the emulator itself waits
-for a CPU. Two clocks that are read a few instructions apart differ by that, and a thread runs
-longer than EPISODE_GAP_NS between two waits that are one elsewhere. What is counted is compared
-with == and stays exact.
+for a CPU. Two clocks that are read a few instructions apart differ by that. What is counted is
+compared without pytest.approx and stays as exact as elsewhere.
 """
 
 import shutil
@@ -21,7 +20,6 @@ PATIENCE = 5
 UNFIT = {
     "test_time_in_fsync_is_disk": "its files are in memory",
     "test_a_worker_that_waits_for_another_service": "the worker's own CPU time is no small part",
-    "-rwlock": "more than EPISODE_GAP_NS between the waits for its two words",
 }
 
 _approx = pytest.approx
