@@ -18,8 +18,8 @@ CLANG_FORMAT ?= clang-format
 
 # What the build needs, and what the tests need beside it.
 DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf-dev zlib1g-dev \
-             libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev \
-             libdeflate-dev libprotobuf-c-dev protobuf-c-compiler
+             libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev libcap-dev \
+             libseccomp-dev libdeflate-dev libprotobuf-c-dev protobuf-c-compiler
 DEPS_DEMO := python3
 DEPS_TEST := libcriterion-dev python3 python3-pytest python3-prometheus-client prometheus nginx-light \
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless
@@ -30,8 +30,8 @@ DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
 DEPS_KERNELS := qemu-system-x86 qemu-system-arm busybox-static cpio zstd debian-archive-keyring \
                 gcc-aarch64-linux-gnu
 ARM64_USERLAND := dash bash coreutils grep sed mount util-linux procps libc6-dev libbpf-dev libelf-dev \
-                  zlib1g-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev \
-                  libdeflate-dev libprotobuf-c-dev busybox-static bpftool llvm python3 \
+                  zlib1g-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev libcap-dev \
+                  libseccomp-dev libdeflate-dev libprotobuf-c-dev busybox-static bpftool llvm python3 \
                   python3-pytest python3-prometheus-client nginx-light redis-server redis-tools \
                   apache2-utils iproute2 curl
 
@@ -46,7 +46,7 @@ CFLAGS   ?= -O2 -g
 HARDEN   := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS)
 # What the part that needs no kernel is linked with, and what else the exporter is.
-LIBS_PURE := -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -lm
+LIBS_PURE := -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -lcap -lseccomp -lm
 LIBS     := -lbpf -lelf -lz $(LIBS_PURE)
 ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
 

@@ -38,6 +38,12 @@ static const char help_text[] =
 	"  --requests.backend=BACKEND        Where requests are observed: socket (Linux 6.3 and\n"
 	"                                    later), syscall (costs more, shows accept waits), or\n"
 	"                                    auto, the first that this kernel has. Default: auto\n"
+	"  --security.user=NAME              User to become after the start, with its groups. It\n"
+	"                                    must be able to read what --web.config.file names.\n"
+	"                                    Default: the one that starts it\n"
+	"  --security.sandbox=MODE           on: after the start only the system calls that are\n"
+	"                                    needed work; log: the kernel logs the others; off.\n"
+	"                                    Default: on\n"
 	"  --log.level=LEVEL                 error, warn, info or debug. Default: info\n"
 	"  --log.format=FORMAT               logfmt or json. Default: logfmt\n"
 	"  --version                         Show the version and exit.\n"
@@ -48,7 +54,9 @@ static const char help_text[] =
 	"\n"
 	"Privileges: root, or the capabilities CAP_BPF and CAP_PERFMON (to load and attach BPF\n"
 	"programs) and CAP_SYS_PTRACE (to identify processes of other users). Without them it\n"
-	"says what is missing; \"workload_exporter check\" tells it beforehand.\n"
+	"says what is missing; \"workload_exporter check\" tells it beforehand. All of them are\n"
+	"given up after the start, but for CAP_SYS_PTRACE in a process of its own that only says\n"
+	"who a process is.\n"
 	"\n"
 	"Example, for every interface on port 9100 with JSON logs:\n"
 	"  sudo workload_exporter --web.listen-address=:9100 --log.format=json\n";
@@ -80,6 +88,8 @@ static const struct option config_options[] = {
 	{ "web.telemetry-path", required_argument, NULL, 0 },
 	{ "workloads.grace-period", required_argument, NULL, 0 },
 	{ "requests.backend", required_argument, NULL, 0 },
+	{ "security.user", required_argument, NULL, 0 },
+	{ "security.sandbox", required_argument, NULL, 0 },
 	{ "log.level", required_argument, NULL, 0 },
 	{ "log.format", required_argument, NULL, 0 },
 	{ "version", no_argument, NULL, 'v' },
@@ -134,6 +144,31 @@ static int config_set_backend(struct config *config, const char *value)
 	return -EINVAL;
 }
 
+static int config_set_user(struct config *config, const char *value)
+{
+	if (!*value)
+		return -EINVAL;
+	config->user = value; /* whether there is one is looked up at the start */
+	return 0;
+}
+
+static int config_set_sandbox(struct config *config, const char *value)
+{
+	static const char *const names[] = {
+		[SANDBOX_ON] = "on",
+		[SANDBOX_LOG] = "log",
+		[SANDBOX_OFF] = "off",
+	};
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(value, names[i]) != 0)
+			continue;
+		config->sandbox = (enum sandbox_mode)i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static int config_set_level(struct config *config, const char *value)
 {
 	return log_level_parse(value, &config->log_level);
@@ -154,6 +189,8 @@ static const struct config_flag {
 			   "and /-._~, and is neither / nor " HTTP_HEALTH_PATH },
 	{ config_set_grace, "a duration such as 30s, 5m or 1h30m, at most 365d" },
 	{ config_set_backend, "auto, socket or syscall" },
+	{ config_set_user, "the name of a user" },
+	{ config_set_sandbox, "on, log or off" },
 	{ config_set_level, "error, warn, info or debug" },
 	{ config_set_format, "logfmt or json" },
 };

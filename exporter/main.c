@@ -29,6 +29,9 @@
 #include "read/kernel.h"
 #include "registry.h"
 #include "scrape.h"
+#include "security/capabilities.h"
+#include "security/namer.h"
+#include "security/sandbox.h"
 #include "version.h"
 
 #define EXIT_USAGE 2
@@ -47,6 +50,8 @@ struct app {
 	struct loader *loader;
 	struct kernel kernel;
 	struct ledger *ledger;
+	struct user user; /* to become */
+	struct namer *namer;
 	struct registry registry;
 	struct collector collector;
 	struct scrape scrape;
@@ -222,7 +227,7 @@ static int measure_start(struct app *app)
 	app->ledger = ledger_new(app->config.grace_period_ns);
 	if (!app->ledger)
 		return -ENOMEM;
-	registry_init(&app->registry, &app->kernel, app->ledger, PROC_ROOT);
+	registry_init(&app->registry, &app->kernel, app->ledger, app->namer);
 	app->collector.kernel = &app->kernel;
 	app->collector.registry = &app->registry;
 	app->collector.ledger = app->ledger;
@@ -235,6 +240,78 @@ static int measure_start(struct app *app)
 	adopt_running(app);
 	say_workloads(app);
 	return 0;
+}
+
+/* --- giving up ------------------------------------------------------------------------------ */
+
+/* The namer first: it inherits nothing, and needs the capability that is given up here. */
+static int namer_prepare(struct app *app)
+{
+	struct namer_options options = {
+		.proc_root = PROC_ROOT,
+		.user = &app->user,
+	};
+	int r = app->config.user ? user_find(app->config.user, &app->user) : 0;
+
+	if (r) {
+		log_error(&app->log, "--security.user=%s: %s", app->config.user,
+			  r == -ENOENT ? "there is no such user" : strerror(-r));
+		return r;
+	}
+	if (app->config.sandbox != SANDBOX_OFF && !sandbox_is_supported()) {
+		log_warn(&app->log, "no sandbox: this kernel has no seccomp filters "
+				    "(CONFIG_SECCOMP_FILTER)");
+		app->config.sandbox = SANDBOX_OFF;
+	}
+	options.sandbox = app->config.sandbox;
+	r = namer_start(&options, &app->namer);
+	if (r)
+		log_error(&app->log, "cannot start the process that names services%s%s: %s",
+			  app->config.user ? " as " : "", app->user.name, strerror(-r));
+	return r;
+}
+
+/* The fewest capabilities with which the numbers can go on being read: found by trying. */
+static uint64_t capabilities_needed(struct app *app)
+{
+	static const enum keep fewest_first[] = { KEEP_BPF, KEEP_BPF_BEFORE_5_19,
+						  KEEP_BPF_AS_ADMIN };
+	uint64_t needed = 0;
+
+	for (size_t i = 0; i < sizeof(fewest_first) / sizeof(*fewest_first); i++) {
+		needed = capabilities_of(fewest_first[i]);
+		if (!capabilities_lower(needed) && kernel_is_usable(&app->kernel))
+			break;
+	}
+	return needed;
+}
+
+static int privileges_give_up(struct app *app)
+{
+	uint64_t keep = capabilities_needed(app);
+	int r = capabilities_drop(keep, &app->user);
+
+	if (r) {
+		log_error(&app->log, "cannot give up privileges%s%s: %s",
+			  app->config.user ? " and become " : "", app->user.name, strerror(-r));
+		return r;
+	}
+	r = sandbox_enter(SANDBOX_SERVER, app->config.sandbox);
+	if (r)
+		log_error(&app->log, "cannot enter the sandbox: %s; see --security.sandbox",
+			  strerror(-r));
+	return r;
+}
+
+/* Without the namer the exporter goes on: units and containers are known without it. */
+static void namer_look_after(struct app *app)
+{
+	if (namer_alive(app->namer))
+		return;
+	epoll_ctl(app->epoll, EPOLL_CTL_DEL, namer_fd(app->namer), NULL);
+	log_error(&app->log, "the process that names services has ended: new services that are in "
+			     "no unit and no container are named after their thread; restart the "
+			     "exporter");
 }
 
 /* Before anything else is loaded: an address in use should not cost a second. */
@@ -293,6 +370,8 @@ static int loop_prepare(struct app *app, const sigset_t *signals)
 		return -errno;
 	r = wait_for(app, app->signals);
 	if (!r)
+		r = wait_for(app, namer_fd(app->namer));
+	if (!r)
 		r = wait_for(app, doorbell_fd(&app->doorbell));
 	if (!r)
 		r = wait_for(app, http_server_fd(app->server));
@@ -343,6 +422,8 @@ static int loop_run(struct app *app)
 				doorbell_drain(&app->doorbell);
 				app->rung = true;
 			}
+			if (events[i].data.fd == namer_fd(app->namer))
+				namer_look_after(app);
 		}
 		refresh_if_due(app);
 		if (!http_server_run(app->server))
@@ -363,6 +444,7 @@ static void app_stop(struct app *app)
 	ledger_free(app->ledger);
 	kernel_close(&app->kernel);
 	loader_free(app->loader);
+	namer_stop(app->namer);
 }
 
 static int app_run(struct app *app)
@@ -381,8 +463,12 @@ static int app_run(struct app *app)
 	if (!r) {
 		log_info(&app->log, "workload_exporter, version %s (branch: %s, revision: %s)",
 			 VERSION, BRANCH, REVISION);
-		r = measure_start(app);
+		r = namer_prepare(app);
 	}
+	if (!r)
+		r = measure_start(app);
+	if (!r)
+		r = privileges_give_up(app);
 	if (r) {
 		cleanup_close(&listen_fd);
 		return r;
