@@ -57,7 +57,7 @@ SOURCES := $(wildcard exporter/*.c exporter/*/*.c)
 PROTO   := $(patsubst exporter/exposition/%.proto,$(BUILD)/proto/%.pb-c,$(wildcard exporter/exposition/*.proto))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(PROTO:=.o)
 # The part that needs no kernel: what the unit tests are linked with.
-PURE    := $(filter-out exporter/main.c exporter/loader.c exporter/registry.c exporter/collector.c \
+PURE    := $(filter-out exporter/main.c exporter/check.c exporter/confine.c exporter/loader.c exporter/registry.c exporter/collector.c \
              exporter/read/%,$(SOURCES))
 UNIT    := $(wildcard tests/unit/*.c)
 UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o) $(PROTO:=.o)

@@ -9,15 +9,16 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "check.h"
 #include "collector.h"
 #include "config.h"
+#include "confine.h"
 #include "http/landing.h"
 #include "http/listen.h"
 #include "http/server.h"
@@ -29,9 +30,6 @@
 #include "read/kernel.h"
 #include "registry.h"
 #include "scrape.h"
-#include "security/capabilities.h"
-#include "security/namer.h"
-#include "security/sandbox.h"
 #include "version.h"
 
 #define EXIT_USAGE 2
@@ -39,7 +37,6 @@
 #define REFRESH_NS (50 * NS_PER_MS) /* at least between two refreshes after rings */
 #define PROC_ROOT "/proc"
 #define SAY_BYTES 1000 /* of services named at start */
-#define CHECK_BYTES (256 * 1024)
 #define PAGE_MAX_BYTES ((size_t)64 << 20)
 
 struct app {
@@ -50,8 +47,7 @@ struct app {
 	struct loader *loader;
 	struct kernel kernel;
 	struct ledger *ledger;
-	struct user user; /* to become */
-	struct namer *namer;
+	struct confinement confinement;
 	struct registry registry;
 	struct collector collector;
 	struct scrape scrape;
@@ -227,7 +223,7 @@ static int measure_start(struct app *app)
 	app->ledger = ledger_new(app->config.grace_period_ns);
 	if (!app->ledger)
 		return -ENOMEM;
-	registry_init(&app->registry, &app->kernel, app->ledger, app->namer);
+	registry_init(&app->registry, &app->kernel, app->ledger, app->confinement.namer);
 	app->collector.kernel = &app->kernel;
 	app->collector.registry = &app->registry;
 	app->collector.ledger = app->ledger;
@@ -240,78 +236,6 @@ static int measure_start(struct app *app)
 	adopt_running(app);
 	say_workloads(app);
 	return 0;
-}
-
-/* --- giving up ------------------------------------------------------------------------------ */
-
-/* The namer first: it inherits nothing, and needs the capability that is given up here. */
-static int namer_prepare(struct app *app)
-{
-	struct namer_options options = {
-		.proc_root = PROC_ROOT,
-		.user = &app->user,
-	};
-	int r = app->config.user ? user_find(app->config.user, &app->user) : 0;
-
-	if (r) {
-		log_error(&app->log, "--security.user=%s: %s", app->config.user,
-			  r == -ENOENT ? "there is no such user" : strerror(-r));
-		return r;
-	}
-	if (app->config.sandbox != SANDBOX_OFF && !sandbox_is_supported()) {
-		log_warn(&app->log, "no sandbox: this kernel has no seccomp filters "
-				    "(CONFIG_SECCOMP_FILTER)");
-		app->config.sandbox = SANDBOX_OFF;
-	}
-	options.sandbox = app->config.sandbox;
-	r = namer_start(&options, &app->namer);
-	if (r)
-		log_error(&app->log, "cannot start the process that names services%s%s: %s",
-			  app->config.user ? " as " : "", app->user.name, strerror(-r));
-	return r;
-}
-
-/* The fewest capabilities with which the numbers can go on being read: found by trying. */
-static uint64_t capabilities_needed(struct app *app)
-{
-	static const enum keep fewest_first[] = { KEEP_BPF, KEEP_BPF_BEFORE_5_19,
-						  KEEP_BPF_AS_ADMIN };
-	uint64_t needed = 0;
-
-	for (size_t i = 0; i < sizeof(fewest_first) / sizeof(*fewest_first); i++) {
-		needed = capabilities_of(fewest_first[i]);
-		if (!capabilities_lower(needed) && kernel_is_usable(&app->kernel))
-			break;
-	}
-	return needed;
-}
-
-static int privileges_give_up(struct app *app)
-{
-	uint64_t keep = capabilities_needed(app);
-	int r = capabilities_drop(keep, &app->user);
-
-	if (r) {
-		log_error(&app->log, "cannot give up privileges%s%s: %s",
-			  app->config.user ? " and become " : "", app->user.name, strerror(-r));
-		return r;
-	}
-	r = sandbox_enter(SANDBOX_SERVER, app->config.sandbox);
-	if (r)
-		log_error(&app->log, "cannot enter the sandbox: %s; see --security.sandbox",
-			  strerror(-r));
-	return r;
-}
-
-/* Without the namer the exporter goes on: units and containers are known without it. */
-static void namer_look_after(struct app *app)
-{
-	if (namer_alive(app->namer))
-		return;
-	epoll_ctl(app->epoll, EPOLL_CTL_DEL, namer_fd(app->namer), NULL);
-	log_error(&app->log, "the process that names services has ended: new services that are in "
-			     "no unit and no container are named after their thread; restart the "
-			     "exporter");
 }
 
 /* Before anything else is loaded: an address in use should not cost a second. */
@@ -370,7 +294,7 @@ static int loop_prepare(struct app *app, const sigset_t *signals)
 		return -errno;
 	r = wait_for(app, app->signals);
 	if (!r)
-		r = wait_for(app, namer_fd(app->namer));
+		r = wait_for(app, namer_fd(app->confinement.namer));
 	if (!r)
 		r = wait_for(app, doorbell_fd(&app->doorbell));
 	if (!r)
@@ -422,8 +346,9 @@ static int loop_run(struct app *app)
 				doorbell_drain(&app->doorbell);
 				app->rung = true;
 			}
-			if (events[i].data.fd == namer_fd(app->namer))
-				namer_look_after(app);
+			if (events[i].data.fd == namer_fd(app->confinement.namer) &&
+			    !confine_check(&app->confinement, &app->log))
+				epoll_ctl(app->epoll, EPOLL_CTL_DEL, events[i].data.fd, NULL);
 		}
 		refresh_if_due(app);
 		if (!http_server_run(app->server))
@@ -444,11 +369,16 @@ static void app_stop(struct app *app)
 	ledger_free(app->ledger);
 	kernel_close(&app->kernel);
 	loader_free(app->loader);
-	namer_stop(app->namer);
+	namer_stop(app->confinement.namer);
 }
 
 static int app_run(struct app *app)
 {
+	struct confine_options options = {
+		.user = app->config.user,
+		.sandbox = app->config.sandbox,
+		.proc_root = PROC_ROOT,
+	};
 	sigset_t signals;
 	int listen_fd = -1;
 	int r;
@@ -463,12 +393,12 @@ static int app_run(struct app *app)
 	if (!r) {
 		log_info(&app->log, "workload_exporter, version %s (branch: %s, revision: %s)",
 			 VERSION, BRANCH, REVISION);
-		r = namer_prepare(app);
+		r = confine_prepare(&app->confinement, &options, &app->log);
 	}
 	if (!r)
 		r = measure_start(app);
 	if (!r)
-		r = privileges_give_up(app);
+		r = confine_enter(&app->confinement, &app->kernel, &app->log);
 	if (r) {
 		cleanup_close(&listen_fd);
 		return r;
@@ -485,68 +415,6 @@ static int app_run(struct app *app)
 	return r;
 }
 
-/* --- the check ------------------------------------------------------------------------------ */
-
-static void check_gather(const struct loader *loader, const struct privileges *privileges,
-			 struct preflight *preflight)
-{
-	struct preflight_machine machine;
-	const struct probe_row *probes;
-	size_t len;
-
-	preflight->version = VERSION;
-	for (int id = 0; id < FEATURES; id++)
-		preflight_add_feature(preflight, id, loader_feature(loader, id));
-	probes = loader_probes(loader, &len);
-	for (size_t i = 0; i < len; i++)
-		preflight_add_hook(preflight, &probes[i], loader_probe_hook(loader, i),
-				   loader_probe_reason(loader, i));
-	preflight_add_privileges(preflight, privileges);
-	preflight_machine_read(PROC_ROOT, &machine);
-	preflight_add_machine(preflight, &machine);
-}
-
-static int check_print(const struct preflight *preflight, bool json)
-{
-	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(CHECK_BYTES);
-	int r = json ? preflight_render_json(preflight, &out)
-		     : preflight_render_table(preflight, &out);
-
-	if (r) {
-		fprintf(stderr, "check: %s\n", strerror(-r));
-		return EX_OSERR;
-	}
-	fwrite(out.data, 1, out.len, stdout);
-	if (fflush(stdout) || ferror(stdout)) {
-		fprintf(stderr, "check: cannot write: %s\n", strerror(errno));
-		return EX_IOERR;
-	}
-	return (int)preflight_result(preflight);
-}
-
-/* Loads and attaches what the exporter would, and removes it again. Returns the exit code. */
-static int check_run(int argc, char *const *argv)
-{
-	struct preflight preflight = { 0 };
-	struct privileges privileges = { 0 };
-	struct loader *loader = NULL;
-	bool json = false;
-	int r = config_check_parse(&json, argc, argv, stdout, stderr);
-
-	if (r)
-		return r > 0 ? EXIT_SUCCESS : EX_USAGE;
-	privileges_read(PROC_ROOT, &privileges); /* where unknown, reasons say less */
-	r = loader_new(&privileges, FEATURES_ALL, BACKEND_AUTO, &loader);
-	if (r) {
-		fprintf(stderr, "check: cannot load: %s\n", strerror(-r));
-		return EX_OSERR;
-	}
-	check_gather(loader, &privileges, &preflight);
-	r = check_print(&preflight, json);
-	loader_free(loader);
-	return r;
-}
-
 int main(int argc, char **argv)
 {
 	static struct app app = {
@@ -560,7 +428,7 @@ int main(int argc, char **argv)
 	int r;
 
 	if (config_is_check(argc, argv))
-		return check_run(argc, argv);
+		return check_run(argc, argv, PROC_ROOT);
 	r = config_parse(&app.config, argc, argv, stdout, stderr);
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;

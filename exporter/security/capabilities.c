@@ -29,14 +29,15 @@ uint64_t capabilities_of(enum keep keep)
 
 int user_find(const char *name, struct user *out)
 {
-	_cleanup_(cleanup_free) char *buffer = malloc(USER_BUFFER_BYTES);
+	_cleanup_(cleanup_free) char *buffer = NULL;
 	struct passwd entry, *found = NULL;
 	int r;
 
-	if (!buffer)
-		return -ENOMEM;
 	if (strlen(name) >= sizeof(out->name))
 		return -ENOENT;
+	buffer = malloc(USER_BUFFER_BYTES);
+	if (!buffer)
+		return -ENOMEM;
 	r = getpwnam_r(name, &entry, buffer, USER_BUFFER_BYTES, &found);
 	if (!found)
 		return r ? -r : -ENOENT;

@@ -197,14 +197,17 @@ static int process_fork(const struct namer_options *options, int fds[2])
 
 int namer_start(const struct namer_options *options, struct namer **out)
 {
-	_cleanup_(cleanup_free) struct namer *namer = calloc(1, sizeof(*namer));
+	_cleanup_(cleanup_free) struct namer *namer = NULL;
 	int fds[2] = { -1, -1 }, r;
 	struct answer hello;
 
-	if (!namer)
-		return -ENOMEM;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return -errno;
+	namer = calloc(1, sizeof(*namer));
+	if (!namer) {
+		r = -ENOMEM;
+		goto close;
+	}
 	*namer = (struct namer){
 		.proc_root = options->proc_root,
 		.fd = fds[0],
@@ -215,13 +218,14 @@ int namer_start(const struct namer_options *options, struct namer **out)
 		r = answer_wait(namer, START_MS, &hello);
 	if (!r)
 		r = hello.result;
-	if (r) {
-		cleanup_close(&fds[0]);
-		cleanup_close(&fds[1]);
-		return r;
-	}
+	if (r)
+		goto close;
 	*out = TAKE_PTR(namer);
 	return 0;
+close:
+	cleanup_close(&fds[0]);
+	cleanup_close(&fds[1]);
+	return r;
 }
 
 int namer_fd(const struct namer *namer)
