@@ -75,7 +75,7 @@ LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle netw
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*.[ch] exporter/*/*.[ch] tests/*/*.[ch])
 
 .PHONY: help deps deps-test deps-bench deps-lint all bpf-all run demo test test-unit test-bpf test-live \
-        test-kernels workloads bench lint format clean install readme
+        test-kernels workloads bench bench-render lint format clean install readme
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -184,6 +184,14 @@ test-live: all $(WORKLOADS) ## live tests against real servers on this kernel
 	$(Q)export WORKLOAD_EXPORTER_FLAGS=--requests.backend=syscall; $(call live,$(LIVE_REQUESTS))
 
 workloads: $(WORKLOADS)
+
+$(BUILD)/bench/render: tests/bench/render.c $(PURE:%.c=$(BUILD)/%.o) $(PROTO:=.o)
+	$(if $(Q),@echo "  CC     $@")
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $^ $(LIBS_PURE) -o $@
+
+bench-render: $(BUILD)/bench/render ## CPU time of rendering 10 000 series in each format
+	$(Q)$<
 
 bench: deps-bench ## what services pay for being observed (BENCH="nginx redis" VARIANTS=exporter PAIRS=4)
 	$(Q)$(MAKE) --no-print-directory all workloads
