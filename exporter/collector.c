@@ -209,6 +209,8 @@ static void collect_self(struct collector *collector, struct snapshot *snapshot)
 	kernel_drops(kernel, collector->drops);
 	snapshot->drops = collector->drops;
 	snapshot->drops_len = DROP_REASONS;
+	snapshot->http_refusals = collector->http_refusals;
+	snapshot->http_refusals_len = collector->http_refusals_len;
 	kernel_maps(kernel, collector->maps);
 	snapshot->maps = collector->maps;
 	snapshot->maps_len = KERNEL_MAPS;

@@ -26,6 +26,8 @@ struct collector {
 	const struct build_row *build;
 	const char *proc_root;
 	bool self_hidden; /* nothing is told of the exporter itself but its version */
+	const struct http_refusal_row *http_refusals; /* NULL while nothing is served */
+	size_t http_refusals_len;
 	uint64_t swept_ns; /* when the sockets were last swept */
 	uint64_t cost_ns[COLLECTOR_STEPS]; /* what each step is expected to take */
 

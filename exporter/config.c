@@ -6,95 +6,39 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "help.h"
 #include "http/server.h"
 #include "version.h"
 
-#define DEFAULT_ADDRESS "127.0.0.1:10070"
-#define DEFAULT_PATH "/metrics"
 #define PATH_BYTES_MAX 256
+#define MAX_REQUESTS_MAX 1000
+#define LISTEN_INDEX 0 /* of --web.listen-address, which may be given again */
 #define NS_PER_MS 1000000ULL
 #define DURATION_MAX_MS (365 * 86400000ULL)
-
-static const char help_text[] =
-	"workload_exporter shows, for each service of this machine, how many requests wait, how\n"
-	"long they waited and were served, what each thread pool does and what it waits for.\n"
-	"Services need no change and no restart: all of it is observed from the kernel with eBPF.\n"
-	"\n"
-	"Usage: workload_exporter [flags]\n"
-	"       workload_exporter check [--json]    What this machine allows, and what to do\n"
-	"\n"
-	"Flags (--flag=value or --flag value):\n"
-	"  --web.listen-address=ADDRESS      Where to serve: HOST:PORT, [IPv6]:PORT, or :PORT for\n"
-	"                                    every interface. Port 0 takes a free one and logs "
-	"it.\n"
-	"                                    Default: " DEFAULT_ADDRESS "\n"
-	"  --web.telemetry-path=PATH         Path of the metrics. Default: " DEFAULT_PATH "\n"
-	"  --web.disable-exporter-metrics    Leave out the metrics of the exporter itself.\n"
-	"  --[no-]collector.NAME             Observe or not: discovery (workload_info and the\n"
-	"                                    like), requests, threads. Default: all of them\n"
-	"  --collector.disable-defaults      Only those that --collector.NAME names.\n"
-	"  --workloads.grace-period=DURATION How long a workload without processes stays visible,\n"
-	"                                    such as 30s, 5m or 1h30m. Default: 5m\n"
-	"  --requests.backend=BACKEND        Where requests are observed: socket (Linux 6.3 and\n"
-	"                                    later), syscall (costs more, shows accept waits), or\n"
-	"                                    auto, the first that this kernel has. Default: auto\n"
-	"  --security.user=NAME              User to become after the start, with its groups. It\n"
-	"                                    must be able to read what --web.config.file names.\n"
-	"                                    Default: the one that starts it\n"
-	"  --security.sandbox=MODE           on: after the start only the system calls that are\n"
-	"                                    needed work; log: the kernel logs the others; off.\n"
-	"                                    Default: on\n"
-	"  --log.level=LEVEL                 error, warn, info or debug. Default: info\n"
-	"  --log.format=FORMAT               logfmt or json. Default: logfmt\n"
-	"  --version                         Show the version and exit.\n"
-	"  --help                            Show this help and exit.\n"
-	"\n"
-	"Pages: PATH (metrics), / (what is attached and watched), " HTTP_HEALTH_PATH
-	" (liveness).\n"
-	"\n"
-	"Privileges: root, or the capabilities CAP_BPF and CAP_PERFMON (to load and attach BPF\n"
-	"programs) and CAP_SYS_PTRACE (to identify processes of other users). Without them it\n"
-	"says what is missing; \"workload_exporter check\" tells it beforehand. All of them are\n"
-	"given up after the start, but for CAP_SYS_PTRACE in a process of its own that only says\n"
-	"who a process is.\n"
-	"\n"
-	"Example, for every interface on port 9100 with JSON logs:\n"
-	"  sudo workload_exporter --web.listen-address=:9100 --log.format=json\n";
-
-static const char check_help_text[] =
-	"Tells what the exporter could measure here: every feature and hook is really loaded and\n"
-	"attached, as at the start of the exporter, and removed again; then the privileges, the\n"
-	"kernel and /proc. Of everything: yes or no, the reason, and what to do.\n"
-	"\n"
-	"Usage: workload_exporter check [--json]\n"
-	"\n"
-	"  --json    The same as one JSON object, for machines.\n"
-	"  --help    Show this help and exit.\n"
-	"\n"
-	"Exit code: 0 all default features work, 1 some do not, 2 nothing can be measured;\n"
-	"64 wrong arguments, 71 out of memory, 74 the answer could not be written.\n";
 
 /* What getopt_long returns for a flag without a value; and with the number of a part added. */
 enum {
 	SWITCH_SELF = 256,
+	SWITCH_SOCKET,
 	SWITCH_DEFAULTS,
 	SWITCH_PART,
 	SWITCH_NO_PART = SWITCH_PART + PARTS,
 };
-
 /* Those with values come first, in the order of config_flags. */
 static const struct option config_options[] = {
 	{ "web.listen-address", required_argument, NULL, 0 },
 	{ "web.telemetry-path", required_argument, NULL, 0 },
+	{ "web.config.file", required_argument, NULL, 0 },
+	{ "web.max-requests", required_argument, NULL, 0 },
 	{ "workloads.grace-period", required_argument, NULL, 0 },
 	{ "requests.backend", required_argument, NULL, 0 },
-	{ "security.user", required_argument, NULL, 0 },
-	{ "security.sandbox", required_argument, NULL, 0 },
 	{ "log.level", required_argument, NULL, 0 },
 	{ "log.format", required_argument, NULL, 0 },
 	{ "version", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "web.disable-exporter-metrics", no_argument, NULL, SWITCH_SELF },
+	{ "web.systemd-socket", no_argument, NULL, SWITCH_SOCKET },
 	{ "collector.disable-defaults", no_argument, NULL, SWITCH_DEFAULTS },
 	{ "collector.discovery", no_argument, NULL, SWITCH_PART + PART_DISCOVERY },
 	{ "collector.requests", no_argument, NULL, SWITCH_PART + PART_REQUESTS },
@@ -107,7 +51,11 @@ static const struct option config_options[] = {
 
 static int config_set_address(struct config *config, const char *value)
 {
-	return config_address_parse(value, &config->listen);
+	if (config->listen_len == CONFIG_LISTEN_MAX ||
+	    config_address_parse(value, &config->listen[config->listen_len]))
+		return -EINVAL;
+	config->listen_len++;
+	return 0;
 }
 
 static int config_set_path(struct config *config, const char *value)
@@ -119,6 +67,24 @@ static int config_set_path(struct config *config, const char *value)
 	    strlen(value) >= PATH_BYTES_MAX || value[strspn(value, allowed)])
 		return -EINVAL;
 	config->telemetry_path = value;
+	return 0;
+}
+
+static int config_set_web_config(struct config *config, const char *value)
+{
+	if (!*value)
+		return -EINVAL;
+	config->web_config_file = value;
+	return 0;
+}
+
+static int config_set_max_requests(struct config *config, const char *value)
+{
+	uint64_t number;
+
+	if (text_parse_u64(&value, &number) || *value || number > MAX_REQUESTS_MAX)
+		return -EINVAL;
+	config->max_requests = number;
 	return 0;
 }
 
@@ -144,31 +110,6 @@ static int config_set_backend(struct config *config, const char *value)
 	return -EINVAL;
 }
 
-static int config_set_user(struct config *config, const char *value)
-{
-	if (!*value)
-		return -EINVAL;
-	config->user = value; /* whether there is one is looked up at the start */
-	return 0;
-}
-
-static int config_set_sandbox(struct config *config, const char *value)
-{
-	static const char *const names[] = {
-		[SANDBOX_ON] = "on",
-		[SANDBOX_LOG] = "log",
-		[SANDBOX_OFF] = "off",
-	};
-
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (strcmp(value, names[i]) != 0)
-			continue;
-		config->sandbox = (enum sandbox_mode)i;
-		return 0;
-	}
-	return -EINVAL;
-}
-
 static int config_set_level(struct config *config, const char *value)
 {
 	return log_level_parse(value, &config->log_level);
@@ -184,13 +125,14 @@ static const struct config_flag {
 	int (*set)(struct config *config, const char *value);
 	const char *expected;
 } config_flags[] = {
-	{ config_set_address, "HOST:PORT, [IPv6]:PORT or :PORT with a port from 0 to 65535" },
+	{ config_set_address, "HOST:PORT, [IPv6]:PORT or :PORT with a port from 0 to 65535, and at "
+			      "most 16 of them" },
 	{ config_set_path, "a path such as /metrics: it begins with /, has only letters, digits "
 			   "and /-._~, and is neither / nor " HTTP_HEALTH_PATH },
+	{ config_set_web_config, "the name of a file" },
+	{ config_set_max_requests, "a number up to 1000; 0 is no limit" },
 	{ config_set_grace, "a duration such as 30s, 5m or 1h30m, at most 365d" },
 	{ config_set_backend, "auto, socket or syscall" },
-	{ config_set_user, "the name of a user" },
-	{ config_set_sandbox, "on, log or off" },
 	{ config_set_level, "error, warn, info or debug" },
 	{ config_set_format, "logfmt or json" },
 };
@@ -339,6 +281,8 @@ static int config_switch(struct config *config, int which)
 		config->parts.on |= 1U << (which - SWITCH_PART);
 	else if (which == SWITCH_DEFAULTS)
 		config->parts.defaults_off = true;
+	else if (which == SWITCH_SOCKET)
+		config->systemd_socket = true;
 	else
 		config->self_hidden = true;
 	return 0;
@@ -405,7 +349,7 @@ static int config_next(struct config *config, int argc, char **argv, unsigned *s
 		config_print_version(out);
 	if (result == 'h' || result == 'v')
 		return 1;
-	if (*seen & 1U << index) {
+	if (index != LISTEN_INDEX && *seen & 1U << index) {
 		fprintf(err, "flag --%s is given twice\n", config_options[index].name);
 		return -EINVAL;
 	}
@@ -419,12 +363,12 @@ int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *
 		.telemetry_path = DEFAULT_PATH,
 		.log_level = LOG_LEVEL_INFO,
 		.log_format = LOG_FORMAT_LOGFMT,
+		.max_requests = HTTP_MAX_REQUESTS,
 		.grace_period_ns = 300000 * NS_PER_MS,
 	};
 	unsigned seen = 0; /* one bit per flag */
 	int result;
 
-	config_address_parse(DEFAULT_ADDRESS, &parsed.listen);
 	optind = 0; /* makes getopt_long begin anew */
 	opterr = 0;
 	do {
@@ -436,6 +380,8 @@ int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *
 		fprintf(err, "unexpected argument \"%s\"; see --help\n", argv[optind]);
 		return -EINVAL;
 	}
+	if (!parsed.listen_len)
+		config_set_address(&parsed, DEFAULT_ADDRESS);
 	result = config_check_parts(&parsed, err);
 	if (!result)
 		*config = parsed;
@@ -453,7 +399,7 @@ int config_check_parse(bool *json, int argc, char *const *argv, FILE *out, FILE 
 
 	for (int i = 2; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0) {
-			fputs(check_help_text, out);
+			fputs(help_check_text, out);
 			return 1;
 		}
 		if (strcmp(argv[i], "--json") != 0) {
@@ -468,4 +414,21 @@ int config_check_parse(bool *json, int argc, char *const *argv, FILE *out, FILE 
 	}
 	*json = seen;
 	return 0;
+}
+
+int config_web_check_parse(const char **path, int argc, char *const *argv, FILE *out, FILE *err)
+{
+	if (argc < 2 || strcmp(argv[1], "web-config") != 0)
+		return 0;
+	if (argc == 3 && strcmp(argv[2], "--help") == 0) {
+		fputs(help_web_config_text, out);
+		*path = NULL;
+		return 1;
+	}
+	if (argc != 4 || strcmp(argv[2], "check") != 0) {
+		fprintf(err, "web-config: expected: workload_exporter web-config check FILE\n");
+		return -EINVAL;
+	}
+	*path = argv[3];
+	return 1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command line: flags in the manner of Prometheus exporters (--flag=value or --flag value, no
- * abbreviations, no flag twice).
+ * abbreviations, no flag twice but for --web.listen-address).
  */
 #ifndef WORKLOAD_CONFIG_H
 #define WORKLOAD_CONFIG_H
@@ -13,10 +13,10 @@
 #include "backend.h"
 #include "base/log.h"
 #include "parts.h"
-#include "security/sandbox.h"
 
 #define CONFIG_HOST_BYTES 256
 #define CONFIG_PORT_BYTES 6
+#define CONFIG_LISTEN_MAX 16
 
 /* A listen address, taken apart: HOST:PORT, [IPv6]:PORT or :PORT. */
 struct config_address {
@@ -32,15 +32,17 @@ struct config_parts {
 };
 
 struct config {
-	struct config_address listen;
+	struct config_address listen[CONFIG_LISTEN_MAX];
+	size_t listen_len; /* at least one */
+	bool systemd_socket; /* the sockets come from systemd, and listen counts for nothing */
+	const char *web_config_file; /* borrowed from argv; NULL if there is none */
+	uint64_t max_requests; /* pages made and sent at the same time; 0: no limit */
 	const char *telemetry_path; /* borrowed from argv or constant */
 	enum log_level log_level;
 	enum log_format log_format;
 	enum backend requests_backend;
 	struct config_parts parts;
 	bool self_hidden; /* no metrics of the exporter itself */
-	const char *user; /* to become after the start; NULL: stay. Borrowed from argv */
-	enum sandbox_mode sandbox;
 	uint64_t grace_period_ns; /* how long a workload without processes stays visible */
 };
 
@@ -61,6 +63,10 @@ bool config_is_check(int argc, char *const *argv);
 
 /* The same results for the arguments of the check: @json is whether machines will read it. */
 int config_check_parse(bool *json, int argc, char *const *argv, FILE *out, FILE *err);
+
+/* Whether it is "workload_exporter web-config check FILE". 1 with @path; 0 if not; -EINVAL, said.
+ */
+int config_web_check_parse(const char **path, int argc, char *const *argv, FILE *out, FILE *err);
 
 /* Splits @text. 0, or -EINVAL with @address untouched. Whether the host exists is not looked up. */
 int config_address_parse(const char *text, struct config_address *address);

@@ -9,19 +9,16 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "check.h"
 #include "collector.h"
 #include "config.h"
-#include "confine.h"
 #include "http/landing.h"
-#include "http/listen.h"
-#include "http/server.h"
 #include "ledger.h"
 #include "loader.h"
 #include "preflight.h"
@@ -30,6 +27,8 @@
 #include "read/kernel.h"
 #include "registry.h"
 #include "scrape.h"
+#include "serving.h"
+#include "systemd.h"
 #include "version.h"
 
 #define EXIT_USAGE 2
@@ -37,6 +36,7 @@
 #define REFRESH_NS (50 * NS_PER_MS) /* at least between two refreshes after rings */
 #define PROC_ROOT "/proc"
 #define SAY_BYTES 1000 /* of services named at start */
+#define CHECK_BYTES (256 * 1024)
 #define PAGE_MAX_BYTES ((size_t)64 << 20)
 
 struct app {
@@ -47,12 +47,12 @@ struct app {
 	struct loader *loader;
 	struct kernel kernel;
 	struct ledger *ledger;
-	struct confinement confinement;
 	struct registry registry;
 	struct collector collector;
 	struct scrape scrape;
 	struct doorbell_reader doorbell;
-	struct http_server *server;
+	struct serving serving;
+	struct systemd systemd;
 	int signals;
 	int epoll;
 	bool rung; /* the doorbell: the registry is to be refreshed */
@@ -223,7 +223,7 @@ static int measure_start(struct app *app)
 	app->ledger = ledger_new(app->config.grace_period_ns);
 	if (!app->ledger)
 		return -ENOMEM;
-	registry_init(&app->registry, &app->kernel, app->ledger, app->confinement.namer);
+	registry_init(&app->registry, &app->kernel, app->ledger, PROC_ROOT);
 	app->collector.kernel = &app->kernel;
 	app->collector.registry = &app->registry;
 	app->collector.ledger = app->ledger;
@@ -238,41 +238,19 @@ static int measure_start(struct app *app)
 	return 0;
 }
 
-/* Before anything else is loaded: an address in use should not cost a second. */
-static int listen_start(struct app *app, int *fd)
+static int server_start(struct app *app)
 {
-	char error[256];
-
-	*fd = http_listen(app->config.listen.host, app->config.listen.port, error, sizeof(error));
-	if (*fd < 0) {
-		log_error(&app->log, "%s", error);
-		return *fd;
-	}
-	return 0;
-}
-
-static int server_start(struct app *app, int fd)
-{
-	const char *host = app->config.listen.host;
-	struct http_server_options options = {
-		.listen_fd = fd,
-		.telemetry_path = app->config.telemetry_path,
+	const struct http_server_options pages = {
 		.metrics = page_metrics,
 		.landing = page_landing,
 		.arg = app,
 	};
-	uint16_t port = http_listen_port(fd);
-	int r = http_server_start(&options, &app->server);
+	int r = serving_start(&app->serving, &pages);
 
-	if (r) {
-		log_error(&app->log, "cannot serve: %s", strerror(-r));
-		return r;
-	}
-	log_info(&app->log,
-		 strchr(host, ':') ? "listening on http://[%s]:%u/, metrics at %s"
-				   : "listening on http://%s:%u/, metrics at %s",
-		 *host ? host : "localhost", port, app->config.telemetry_path);
-	return 0;
+	if (!r)
+		app->collector.http_refusals = http_server_refusals(
+			app->serving.server, &app->collector.http_refusals_len);
+	return r;
 }
 
 /* --- the loop ------------------------------------------------------------------------------- */
@@ -294,11 +272,9 @@ static int loop_prepare(struct app *app, const sigset_t *signals)
 		return -errno;
 	r = wait_for(app, app->signals);
 	if (!r)
-		r = wait_for(app, namer_fd(app->confinement.namer));
-	if (!r)
 		r = wait_for(app, doorbell_fd(&app->doorbell));
 	if (!r)
-		r = wait_for(app, http_server_fd(app->server));
+		r = wait_for(app, http_server_fd(app->serving.server));
 	return r;
 }
 
@@ -312,13 +288,19 @@ static int refresh_wait_ms(const struct app *app)
 	return now_ns >= due_ns ? 0 : (int)((due_ns - now_ns) / NS_PER_MS + 1);
 }
 
-static int loop_wait_ms(const struct app *app)
+/* Of two waits, where -1 is for ever. */
+static int sooner(int one_ms, int other_ms)
 {
-	int http_ms = http_server_timeout_ms(app->server), refresh_ms = refresh_wait_ms(app);
+	return one_ms < 0 || (other_ms >= 0 && other_ms < one_ms) ? other_ms : one_ms;
+}
 
-	if (http_ms < 0 || (refresh_ms >= 0 && refresh_ms < http_ms))
-		return refresh_ms;
-	return http_ms;
+static int loop_wait_ms(struct app *app)
+{
+	int http_ms = http_server_timeout_ms(app->serving.server),
+	    refresh_ms = refresh_wait_ms(app);
+
+	return sooner(sooner(http_ms, refresh_ms),
+		      systemd_tick(&app->systemd, clock_monotonic_ns()));
 }
 
 static void refresh_if_due(struct app *app)
@@ -346,12 +328,9 @@ static int loop_run(struct app *app)
 				doorbell_drain(&app->doorbell);
 				app->rung = true;
 			}
-			if (events[i].data.fd == namer_fd(app->confinement.namer) &&
-			    !confine_check(&app->confinement, &app->log))
-				epoll_ctl(app->epoll, EPOLL_CTL_DEL, events[i].data.fd, NULL);
 		}
 		refresh_if_due(app);
-		if (!http_server_run(app->server))
+		if (!http_server_run(app->serving.server))
 			scrape_forget(&app->scrape);
 	}
 }
@@ -362,25 +341,19 @@ static void app_stop(struct app *app)
 		close(app->signals);
 	if (app->epoll >= 0)
 		close(app->epoll);
-	http_server_stop(app->server);
+	serving_stop(&app->serving);
 	scrape_forget(&app->scrape);
+	systemd_close(&app->systemd);
 	if (app->doorbell.ring)
 		doorbell_close(&app->doorbell);
 	ledger_free(app->ledger);
 	kernel_close(&app->kernel);
 	loader_free(app->loader);
-	namer_stop(app->confinement.namer);
 }
 
 static int app_run(struct app *app)
 {
-	struct confine_options options = {
-		.user = app->config.user,
-		.sandbox = app->config.sandbox,
-		.proc_root = PROC_ROOT,
-	};
 	sigset_t signals;
-	int listen_fd = -1;
 	int r;
 
 	sigemptyset(&signals);
@@ -389,25 +362,26 @@ static int app_run(struct app *app)
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 
-	r = listen_start(app, &listen_fd);
+	r = systemd_open(&app->systemd);
+	if (r)
+		log_warn(&app->log, "cannot tell systemd that it is ready: %s", strerror(-r));
+	/* Before anything else is loaded: an address in use should not cost a second. */
+	r = serving_open(&app->serving, &app->config, &app->log);
 	if (!r) {
 		log_info(&app->log, "workload_exporter, version %s (branch: %s, revision: %s)",
 			 VERSION, BRANCH, REVISION);
-		r = confine_prepare(&app->confinement, &options, &app->log);
-	}
-	if (!r)
 		r = measure_start(app);
-	if (!r)
-		r = confine_enter(&app->confinement, &app->kernel, &app->log);
-	if (r) {
-		cleanup_close(&listen_fd);
-		return r;
 	}
-	r = server_start(app, listen_fd);
 	if (!r)
-		r = loop_prepare(app, &signals);
-	if (!r)
+		r = server_start(app);
+	if (r)
+		return r; /* which has been said */
+	r = loop_prepare(app, &signals);
+	if (!r) {
+		systemd_notify(&app->systemd, "READY=1\nSTATUS=serving metrics");
 		r = loop_run(app);
+		systemd_notify(&app->systemd, "STOPPING=1");
+	}
 	if (r)
 		log_error(&app->log, "stopping: %s", strerror(-r));
 	else
@@ -415,8 +389,71 @@ static int app_run(struct app *app)
 	return r;
 }
 
+/* --- the check ------------------------------------------------------------------------------ */
+
+static void check_gather(const struct loader *loader, const struct privileges *privileges,
+			 struct preflight *preflight)
+{
+	struct preflight_machine machine;
+	const struct probe_row *probes;
+	size_t len;
+
+	preflight->version = VERSION;
+	for (int id = 0; id < FEATURES; id++)
+		preflight_add_feature(preflight, id, loader_feature(loader, id));
+	probes = loader_probes(loader, &len);
+	for (size_t i = 0; i < len; i++)
+		preflight_add_hook(preflight, &probes[i], loader_probe_hook(loader, i),
+				   loader_probe_reason(loader, i));
+	preflight_add_privileges(preflight, privileges);
+	preflight_machine_read(PROC_ROOT, &machine);
+	preflight_add_machine(preflight, &machine);
+}
+
+static int check_print(const struct preflight *preflight, bool json)
+{
+	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(CHECK_BYTES);
+	int r = json ? preflight_render_json(preflight, &out)
+		     : preflight_render_table(preflight, &out);
+
+	if (r) {
+		fprintf(stderr, "check: %s\n", strerror(-r));
+		return EX_OSERR;
+	}
+	fwrite(out.data, 1, out.len, stdout);
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "check: cannot write: %s\n", strerror(errno));
+		return EX_IOERR;
+	}
+	return (int)preflight_result(preflight);
+}
+
+/* Loads and attaches what the exporter would, and removes it again. Returns the exit code. */
+static int check_run(int argc, char *const *argv)
+{
+	struct preflight preflight = { 0 };
+	struct privileges privileges = { 0 };
+	struct loader *loader = NULL;
+	bool json = false;
+	int r = config_check_parse(&json, argc, argv, stdout, stderr);
+
+	if (r)
+		return r > 0 ? EXIT_SUCCESS : EX_USAGE;
+	privileges_read(PROC_ROOT, &privileges); /* where unknown, reasons say less */
+	r = loader_new(&privileges, FEATURES_ALL, BACKEND_AUTO, &loader);
+	if (r) {
+		fprintf(stderr, "check: cannot load: %s\n", strerror(-r));
+		return EX_OSERR;
+	}
+	check_gather(loader, &privileges, &preflight);
+	r = check_print(&preflight, json);
+	loader_free(loader);
+	return r;
+}
+
 int main(int argc, char **argv)
 {
+	const char *web_config = NULL;
 	static struct app app = {
 		.build = { .version = VERSION,
 			   .revision = REVISION,
@@ -424,11 +461,15 @@ int main(int argc, char **argv)
 			   .compiler = "gcc " __VERSION__ },
 		.signals = -1,
 		.epoll = -1,
+		.systemd = { .notify_fd = -1 },
 	};
 	int r;
 
 	if (config_is_check(argc, argv))
-		return check_run(argc, argv, PROC_ROOT);
+		return check_run(argc, argv);
+	r = config_web_check_parse(&web_config, argc, argv, stdout, stderr);
+	if (r)
+		return r < 0 ? EX_USAGE : web_config ? serving_check(web_config) : EXIT_SUCCESS;
 	r = config_parse(&app.config, argc, argv, stdout, stderr);
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;

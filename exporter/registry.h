@@ -11,7 +11,6 @@
 
 #include "ledger.h"
 #include "read/kernel.h"
-#include "security/namer.h"
 
 /* What the registry knows of a tree. */
 struct member {
@@ -24,12 +23,12 @@ struct member {
 struct registry {
 	struct kernel *kernel; /* borrowed, as all of these */
 	struct ledger *ledger;
-	struct namer *namer;
+	const char *proc_root;
 	struct member members[TREES_MAX];
 };
 
 void registry_init(struct registry *registry, struct kernel *kernel, struct ledger *ledger,
-		   struct namer *namer);
+		   const char *proc_root);
 
 /*
  * Brings the registry up to date: identifies new trees, folds and frees those that ended, walks

@@ -90,6 +90,12 @@ struct drop_row {
 	uint64_t dropped;
 };
 
+/* What the exporter's own HTTP server has turned away. */
+struct http_refusal_row {
+	const char *reason;
+	uint64_t refused;
+};
+
 /* A part of the scrape: how long it took and whether it worked. */
 struct collector_row {
 	const char *collector;
@@ -129,6 +135,8 @@ struct snapshot {
 	size_t programs_len;
 	const struct drop_row *drops;
 	size_t drops_len;
+	const struct http_refusal_row *http_refusals;
+	size_t http_refusals_len;
 	const struct collector_row *collectors;
 	size_t collectors_len;
 	const struct build_row *build; /* exactly one */

@@ -1,50 +1,100 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is connected, and for how long without a complete request: libmicrohttpd's timeout counts
- * inactivity only, so that a client sending a byte now and then would keep its place for ever, and
- * at its limit it turns new clients away. Here such clients lose their place instead.
+ * Who is connected, what each client is about, and who gives way when there are too many.
  *
- * Connections are ordered by their last progress (connected, request complete, answer sent).
+ * libmicrohttpd's timeout counts inactivity only, so that a client sending a byte now and then
+ * would keep its place for ever, and at its limit it turns new clients away. Here every stage of a
+ * connection has a hard deadline, and at the limit an old connection gives way to the new one:
+ * those that have not completed a request first, so that who asks in earnest is served while others
+ * sit there, whatever address they come from. An address at its own limit gives way to itself.
  */
 #ifndef WORKLOAD_HTTP_CONNECTIONS_H
 #define WORKLOAD_HTTP_CONNECTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
+
+/* In the order in which they give way. */
+enum http_stage {
+	HTTP_STAGE_REQUEST, /* no complete request yet: handshake, request line, headers */
+	HTTP_STAGE_IDLE, /* answered, and may ask again */
+	HTTP_STAGE_CHECK, /* its password is being checked */
+	HTTP_STAGE_ANSWER, /* an answer is made or sent */
+	HTTP_STAGES,
+};
+
+/* Where a client comes from: an IPv4 address, or the network /64 of an IPv6 address, or nothing. */
+struct http_origin {
+	uint8_t bytes[9]; /* the family's length, then the address */
+};
 
 struct http_connection {
 	TAILQ_ENTRY(http_connection) link;
 	int fd; /* not owned */
-	uint64_t progress_ms; /* CLOCK_MONOTONIC */
-	int closing; /* has been shut down and waits to be closed by its owner */
+	struct http_origin origin;
+	enum http_stage stage;
+	uint64_t since_ms; /* CLOCK_MONOTONIC, of the stage */
+	bool closing; /* has been shut down and waits to be closed by its owner */
+	void *context; /* the owner's */
+};
+
+TAILQ_HEAD(http_connection_list, http_connection);
+
+struct http_limits {
+	size_t max; /* connections in all; with one more an old one is shut down */
+	size_t max_per_origin;
+	uint64_t stage_ms[HTTP_STAGES]; /* after so long in a stage: shut down */
 };
 
 struct http_connections {
-	TAILQ_HEAD(http_connection_list, http_connection) list; /* oldest progress first */
-	size_t len; /* those that are not closing */
-	size_t max; /* with one more, the oldest is shut down */
-	uint64_t deadline_ms; /* without progress for so long: shut down */
+	struct http_connection_list stages[HTTP_STAGES]; /* oldest first */
+	struct http_connection_list closing;
+	size_t stage_len[HTTP_STAGES];
+	struct http_limits limits;
+	uint64_t evicted; /* shut down for another */
+	uint64_t expired; /* shut down at a deadline */
 };
 
-void http_connections_init(struct http_connections *connections, size_t max, uint64_t deadline_ms);
+void http_connections_init(struct http_connections *connections, const struct http_limits *limits);
+
+/* Those that are not closing. */
+size_t http_connections_len(const struct http_connections *connections);
+
+/* An origin from an address of a socket; IPv4 inside IPv6 is IPv4. */
+struct http_origin http_origin_of(const struct sockaddr_storage *address);
+bool http_origin_equal(const struct http_origin *one, const struct http_origin *other);
 
 /*
- * Adds @fd; the record is owned by @connections until removed. NULL without memory. The oldest
- * connection is shut down if there are too many now; its owner then sees the end of its stream.
+ * Adds @fd in its first stage; the record is owned by @connections until removed. NULL without
+ * memory. Who has to give way is shut down; its owner then sees the end of its stream.
  */
 struct http_connection *http_connections_add(struct http_connections *connections, int fd,
-					     uint64_t now_ms);
+					     const struct http_origin *origin, uint64_t now_ms);
 void http_connections_remove(struct http_connections *connections,
 			     struct http_connection *connection);
-void http_connections_progress(struct http_connections *connections,
-			       struct http_connection *connection, uint64_t now_ms);
 
-/* Shuts down those whose deadline has passed. Returns the ms until the next deadline, -1 if none.
+/* Moves on to @stage, whose time begins now; does nothing to one that is closing. */
+void http_connections_stage(struct http_connections *connections,
+			    struct http_connection *connection, enum http_stage stage,
+			    uint64_t now_ms);
+
+/*
+ * Makes room for one more answer if @max are being given: the oldest that is under way for
+ * @stalled_ms is shut down. Whether there is room.
  */
-int http_connections_expire(struct http_connections *connections, uint64_t now_ms);
+bool http_connections_make_room(struct http_connections *connections, size_t max,
+				uint64_t stalled_ms, uint64_t now_ms);
 
-/* As http_connections_expire returns, without shutting anything down; 0 if one has passed. */
+/* Shuts down the one that gives way first, if there is any. */
+void http_connections_evict(struct http_connections *connections);
+
+/* Shuts down those whose deadline has passed. */
+void http_connections_expire(struct http_connections *connections, uint64_t now_ms);
+
+/* The ms until the next deadline, 0 if one has passed, -1 if there is none. */
 int http_connections_timeout_ms(const struct http_connections *connections, uint64_t now_ms);
 
 #endif

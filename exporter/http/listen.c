@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/listen.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include "base/cleanup.h"
 
@@ -96,18 +98,46 @@ int http_listen(const char *host, const char *port, char *error, size_t error_by
 	return fd;
 }
 
-uint16_t http_listen_port(int fd)
+union listen_address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	struct sockaddr_un local;
+};
+
+static union listen_address listen_name(int fd)
 {
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} address = { 0 };
-	socklen_t len = sizeof(address);
+	union listen_address address = { 0 };
+	socklen_t len = sizeof(address) - 1; /* a path may come without its NUL */
 
 	if (getsockname(fd, &address.any, &len) < 0)
-		return 0;
+		address.any.sa_family = AF_UNSPEC;
+	return address;
+}
+
+uint16_t http_listen_port(int fd)
+{
+	union listen_address address = listen_name(fd);
+
 	if (address.any.sa_family == AF_INET)
 		return ntohs(address.v4.sin_port);
 	return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : 0;
+}
+
+void http_listen_address(int fd, char *out, size_t size)
+{
+	union listen_address address = listen_name(fd);
+	char host[INET6_ADDRSTRLEN] = "";
+
+	if (address.any.sa_family == AF_INET && address.v4.sin_addr.s_addr != INADDR_ANY)
+		inet_ntop(AF_INET, &address.v4.sin_addr, host, sizeof(host));
+	else if (address.any.sa_family == AF_INET6 &&
+		 !IN6_IS_ADDR_UNSPECIFIED(&address.v6.sin6_addr))
+		inet_ntop(AF_INET6, &address.v6.sin6_addr, host, sizeof(host));
+	if (address.any.sa_family == AF_UNIX)
+		snprintf(out, size, "%s", address.local.sun_path);
+	else if (address.any.sa_family == AF_INET6 && *host)
+		snprintf(out, size, "[%s]:%u", host, http_listen_port(fd));
+	else
+		snprintf(out, size, "%s:%u", *host ? host : "localhost", http_listen_port(fd));
 }

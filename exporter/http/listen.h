@@ -16,6 +16,14 @@
  */
 int http_listen(const char *host, const char *port, char *error, size_t error_bytes);
 
+#define HTTP_ADDRESS_BYTES 128
+
+/*
+ * Where @fd really listens, as in a URL: "127.0.0.1:9100", "[::1]:9100", "localhost:9100" for every
+ * interface, or the path of a Unix socket.
+ */
+void http_listen_address(int fd, char *out, size_t size);
+
 /* The port that @fd is really bound to; 0 if it is no IP socket. */
 uint16_t http_listen_port(int fd);
 

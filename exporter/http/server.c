@@ -2,283 +2,274 @@
 #include "http/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 
-#include <microhttpd.h>
+#include <gnutls/abstract.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "http/connections.h"
 
+#define NS_PER_MS 1000000ULL
 #define CONNECTIONS_MAX 128U
-#define CONNECTIONS_PER_ADDRESS 64U
-/* Below both limits, so that clients that do nothing give way before anyone is turned away. */
-#define CONNECTIONS_KEPT 48U
-#define CONNECTION_MEMORY_BYTES ((size_t)16384)
-#define IDLE_DEFAULT_S 10U
+#define CONNECTIONS_PER_ORIGIN 96U
+#define ACCEPTS_PER_RUN 32
+/* Of libmicrohttpd: those that were shut down keep their place until its next run. */
+#define CONNECTIONS_LIMIT (CONNECTIONS_MAX + 2U * ACCEPTS_PER_RUN)
+#define CONNECTION_MEMORY_BYTES ((size_t)16384) /* bounds the headers: 431 beyond */
+#define IDLE_DEFAULT_MS 120000U
 #define DEADLINE_DEFAULT_MS 20000U
+/* For what libmicrohttpd 0.9.75 would have us look all the time, and how long until it is that. */
+#define POLL_MS 5
+#define STALLED_MS 250U
+#define EVENTS_MAX (HTTP_LISTENERS_MAX + 2)
 
 struct http_server {
 	struct MHD_Daemon *daemon;
+	struct http_handler handler;
 	struct http_connections connections;
-	const char *telemetry_path;
-	http_page_fn metrics;
-	http_page_fn landing;
-	void *arg;
-	int epoll_fd; /* the daemon's */
-	size_t waiting; /* turns that wait */
-};
-
-/* A request, from its headers until it is answered or given up. */
-struct server_turn {
-	uint64_t arrived_ns;
-	bool waits; /* for the next run, with all others that have come in this one */
+	struct guard *guard;
+	int epoll_fd; /* the listeners, the daemon's and the checker's */
+	int daemon_fd;
+	int checker_fd; /* -1 without one; not owned */
+	int spare_fd; /* given up where there is no other, to turn a client away */
+	int listeners[HTTP_LISTENERS_MAX];
+	size_t listeners_len;
+	struct http_origin origin; /* of the connection that is being added */
+	struct web_tls *retired; /* that of a session which is released in the next run */
+	struct http_refusal_row rows[HTTP_REFUSALS];
 };
 
 static uint64_t server_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return clock_monotonic_ns() / NS_PER_MS;
 }
 
-static bool server_add_header(struct MHD_Response *response, const char *name, const char *value)
-{
-	return !value || MHD_add_response_header(response, name, value) == MHD_YES;
-}
+/* --- connections ---------------------------------------------------------------------------- */
 
-/* Adds the headers of @page, queues and releases @response, which may be NULL: no memory. */
-static enum MHD_Result server_send(struct MHD_Connection *connection, const struct http_page *page,
-				   struct MHD_Response *response)
-{
-	const char *allow = page->status == MHD_HTTP_METHOD_NOT_ALLOWED ? "GET, HEAD" : NULL;
-	enum MHD_Result result = MHD_NO;
-
-	if (!response)
-		return MHD_NO;
-	if (server_add_header(response, "Content-Type", page->content_type) &&
-	    server_add_header(response, "Content-Encoding", page->content_encoding) &&
-	    server_add_header(response, "Vary", page->vary) &&
-	    server_add_header(response, "X-Content-Type-Options", "nosniff") &&
-	    server_add_header(response, "Allow", allow))
-		result = MHD_queue_response(connection, page->status, response);
-	MHD_destroy_response(response);
-	return result;
-}
-
-static enum MHD_Result server_send_text(struct MHD_Connection *connection, unsigned status,
-					const char *text)
-{
-	struct http_page page = { .status = status, .content_type = HTTP_CONTENT_TYPE_PLAIN };
-
-	/* The text is constant: libmicrohttpd only reads it. */
-	return server_send(connection, &page,
-			   MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
-							   MHD_RESPMEM_PERSISTENT));
-}
-
-static void server_release_body(void *body)
-{
-	http_body_unref(body);
-}
-
-/* The body is shared, not copied; HEAD gets it too, for the length, and is sent none of it. */
-static enum MHD_Result server_send_page(struct MHD_Connection *connection,
-					const struct http_page *page)
-{
-	struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
-		page->body->bytes.len, page->body->bytes.data, server_release_body, page->body);
-
-	if (!response)
-		http_body_unref(page->body);
-	return server_send(connection, page, response);
-}
-
-static enum MHD_Result server_add_argument(void *arg, enum MHD_ValueKind kind, const char *name,
-					   const char *value)
-{
-	struct http_request *request = arg;
-
-	(void)kind;
-	if (request->arguments_len < HTTP_ARGUMENTS_MAX)
-		request->arguments[request->arguments_len] =
-			(struct http_argument){ name, value ? value : "" };
-	request->arguments_len++;
-	return MHD_YES;
-}
-
-static const char *server_header(struct MHD_Connection *connection, const char *name)
-{
-	const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-
-	return value ? value : "";
-}
-
-static enum MHD_Result server_ask_page(const struct http_server *server,
-				       struct MHD_Connection *connection,
-				       const struct server_turn *turn, http_page_fn ask)
-{
-	struct http_request request = {
-		.accept = server_header(connection, "Accept"),
-		.accept_encoding = server_header(connection, "Accept-Encoding"),
-		.scrape_timeout = server_header(connection, "X-Prometheus-Scrape-Timeout-Seconds"),
-		.arrived_ns = turn->arrived_ns,
-	};
-	struct http_page page = { 0 };
-
-	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, server_add_argument, &request);
-	if (request.arguments_len > HTTP_ARGUMENTS_MAX)
-		return server_send_text(connection, MHD_HTTP_BAD_REQUEST,
-					"Too many query arguments.\n");
-	if (ask(server->arg, &request, &page) < 0)
-		return server_send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-					"The page could not be made; see the log.\n");
-	return server_send_page(connection, &page);
-}
-
-/*
- * A page is not asked for when its request comes but in the run after it: whoever asks first then
- * pays for a snapshot, which is younger than all requests that wait and answers all of them. A
- * final call that queues no response is made again in the next run, at once.
- */
-static enum MHD_Result server_route(struct http_server *server, struct MHD_Connection *connection,
-				    struct server_turn *turn, const char *path)
-{
-	bool metrics = strcmp(path, server->telemetry_path) == 0;
-
-	if (!metrics && strcmp(path, "/") != 0)
-		return server_send_text(connection, MHD_HTTP_OK, "Healthy\n");
-	turn->waits = !turn->waits;
-	if (turn->waits) {
-		turn->arrived_ns = clock_monotonic_ns();
-		server->waiting++;
-		return MHD_YES;
-	}
-	server->waiting--;
-	return server_ask_page(server, connection, turn,
-			       metrics ? server->metrics : server->landing);
-}
-
-static bool server_has_path(const struct http_server *server, const char *path)
-{
-	return strcmp(path, server->telemetry_path) == 0 || strcmp(path, "/") == 0 ||
-	       strcmp(path, HTTP_HEALTH_PATH) == 0;
-}
-
-static bool server_request_has_body(struct MHD_Connection *connection)
-{
-	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-							 "Content-Length");
-
-	return (length && strcmp(length, "0") != 0) ||
-	       MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding");
-}
-
-static struct http_connection *server_record(struct MHD_Connection *connection)
+static int server_begin_tls(struct http_server *server, struct MHD_Connection *connection,
+			    struct http_connection *record)
 {
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	struct web_tls *tls = info ? guard_tls(server->guard) : NULL;
 
-	return info ? info->socket_context : NULL;
+	if (!tls)
+		return -EIO;
+	record->context = tls;
+	return web_tls_use(tls, info->tls_session);
 }
 
-static void server_progress(struct http_server *server, struct MHD_Connection *connection)
+static void server_connected(struct http_server *server, struct MHD_Connection *connection,
+			     void **context)
 {
-	struct http_connection *record = server_record(connection);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	int fd = info ? info->connect_fd : -1;
+	struct http_connection *record = http_connections_add(&server->connections, fd,
+							      &server->origin, server_now_ms());
 
-	if (record && !record->closing)
-		http_connections_progress(&server->connections, record, server_now_ms());
-}
-
-/*
- * libmicrohttpd calls twice: with the headers, then with the whole request. Answering the first
- * call closes the connection without reading on, which is right for what is refused and wrong for
- * scrapes.
- */
-static enum MHD_Result server_on_request(void *arg, struct MHD_Connection *connection,
-					 const char *path, const char *method, const char *version,
-					 const char *upload, size_t *upload_bytes, void **request)
-{
-	struct http_server *server = arg;
-
-	(void)version;
-	(void)upload;
-	if (*request) {
-		if (*upload_bytes)
-			return MHD_NO;
-		server_progress(server, connection);
-		return server_route(server, connection, *request, path);
+	*context = record;
+	if (!record) {
+		server->handler.refused[HTTP_REFUSED_NOT_ACCEPTED]++;
+		shutdown(fd, SHUT_RDWR);
+	} else if (guard_has_tls(server->guard) && server_begin_tls(server, connection, record)) {
+		server->handler.refused[HTTP_REFUSED_TLS_BROKEN]++;
+		shutdown(fd, SHUT_RDWR);
 	}
-	*request = calloc(1, sizeof(struct server_turn));
-	if (!*request)
-		return MHD_NO;
-	if (!server_has_path(server, path))
-		return server_send_text(connection, MHD_HTTP_NOT_FOUND, "Not found.\n");
-	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return server_send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-					"Only GET and HEAD.\n");
-	if (server_request_has_body(connection))
-		return server_send_text(connection, MHD_HTTP_CONTENT_TOO_LARGE,
-					"Requests have no body here.\n");
-	return MHD_YES;
 }
 
-static void server_on_completed(void *arg, struct MHD_Connection *connection, void **request,
-				enum MHD_RequestTerminationCode how)
+/* The session is released behind this call, and needs its credentials until then. */
+static void server_disconnected(struct http_server *server, struct http_connection *record)
 {
-	struct http_server *server = arg;
-	struct server_turn *turn = *request;
-
-	(void)how;
-	server->waiting -= turn && turn->waits;
-	free(turn);
-	*request = NULL;
-	server_progress(server, connection);
+	if (!record)
+		return;
+	web_tls_unref(server->retired);
+	server->retired = record->context;
+	http_connections_remove(&server->connections, record);
 }
 
-static void server_on_connection(void *arg, struct MHD_Connection *connection, void **record,
+static void server_on_connection(void *arg, struct MHD_Connection *connection, void **context,
 				 enum MHD_ConnectionNotificationCode what)
 {
-	struct http_server *server = arg;
-	const union MHD_ConnectionInfo *info;
-
-	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-		if (*record)
-			http_connections_remove(&server->connections, *record);
-		*record = NULL;
-		return;
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		server_connected(arg, connection, context);
+	} else {
+		server_disconnected(arg, *context);
+		*context = NULL;
 	}
-	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	if (info)
-		*record = http_connections_add(&server->connections, info->connect_fd,
-					       server_now_ms());
 }
 
-static int server_start_daemon(struct http_server *server,
-			       const struct http_server_options *options)
+/* Without a descriptor left nobody could even be turned away, and accept would be tried for ever.
+ */
+static void server_turn_away(struct http_server *server, int listener)
+{
+	int fd;
+
+	server->handler.refused[HTTP_REFUSED_NOT_ACCEPTED]++;
+	http_connections_evict(&server->connections);
+	if (server->spare_fd < 0)
+		return;
+	close(server->spare_fd);
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	server->spare_fd = fcntl(server->epoll_fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* Whether there may be more. */
+static bool server_accept_one(struct http_server *server, int listener)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t len = sizeof(address);
+	int fd = accept4(listener, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+		server_turn_away(server, listener);
+		return true;
+	}
+	if (fd < 0)
+		return errno == ECONNABORTED || errno == EINTR;
+	server->origin = http_origin_of(&address);
+	/* It closes the descriptor where it fails. */
+	if (MHD_add_connection(server->daemon, fd, (struct sockaddr *)&address, len) != MHD_YES)
+		server->handler.refused[HTTP_REFUSED_NOT_ACCEPTED]++;
+	return true;
+}
+
+/* Some at a time: those that are accepted are served before the next ones come. */
+static void server_accept(struct http_server *server)
+{
+	struct epoll_event events[EVENTS_MAX];
+	int n = epoll_wait(server->epoll_fd, events, EVENTS_MAX, 0);
+	int left = ACCEPTS_PER_RUN;
+
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.fd == server->daemon_fd ||
+		    events[i].data.fd == server->checker_fd)
+			continue;
+		while (left > 0 && server_accept_one(server, events[i].data.fd))
+			left--;
+	}
+}
+
+/* --- start ---------------------------------------------------------------------------------- */
+
+/* For libmicrohttpd, which wants to know of some certificate: sessions get theirs in web_tls_use.
+ */
+static int server_no_certificate(gnutls_session_t session, const gnutls_datum_t *issuers,
+				 int issuers_len, const gnutls_pk_algorithm_t *algorithms,
+				 int algorithms_len, gnutls_pcert_st **chain,
+				 unsigned int *chain_len, gnutls_privkey_t *key)
+{
+	(void)session;
+	(void)issuers;
+	(void)issuers_len;
+	(void)algorithms;
+	(void)algorithms_len;
+	(void)chain;
+	(void)chain_len;
+	(void)key;
+	return -1;
+}
+
+static int server_start_daemon(struct http_server *server)
 {
 	const union MHD_DaemonInfo *info;
-	unsigned idle_s = options->idle_s ? options->idle_s : IDLE_DEFAULT_S;
+	bool has_tls = guard_has_tls(server->guard);
+	struct http_handler *handler = &server->handler;
 
 	server->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL, 0, NULL, NULL, server_on_request, server, MHD_OPTION_LISTEN_SOCKET,
-		options->listen_fd, MHD_OPTION_NOTIFY_CONNECTION, server_on_connection, server,
-		MHD_OPTION_NOTIFY_COMPLETED, server_on_completed, server,
-		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-		CONNECTIONS_PER_ADDRESS, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY_BYTES, MHD_OPTION_END);
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | (has_tls ? MHD_USE_TLS : 0), 0, NULL,
+		NULL, http_handler_request, handler, MHD_OPTION_NOTIFY_CONNECTION,
+		server_on_connection, server, MHD_OPTION_NOTIFY_COMPLETED, http_handler_completed,
+		handler, MHD_OPTION_URI_LOG_CALLBACK, http_handler_begun, handler,
+		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_LIMIT, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		CONNECTION_MEMORY_BYTES, MHD_OPTION_HTTPS_CERT_CALLBACK, server_no_certificate,
+		MHD_OPTION_END);
 	if (!server->daemon)
 		return -EIO;
 	info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	if (!info || info->epoll_fd < 0)
 		return -EIO;
-	server->epoll_fd = info->epoll_fd;
+	server->daemon_fd = info->epoll_fd;
 	return 0;
+}
+
+static int server_watch(const struct http_server *server, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int server_watch_all(struct http_server *server)
+{
+	int r;
+
+	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (server->epoll_fd < 0)
+		return -errno;
+	r = server_watch(server, server->daemon_fd);
+	for (size_t i = 0; !r && i < server->listeners_len; i++)
+		r = server_watch(server, server->listeners[i]);
+	if (!r && server->checker_fd >= 0)
+		r = server_watch(server, server->checker_fd);
+	server->spare_fd = fcntl(server->epoll_fd, F_DUPFD_CLOEXEC, 0);
+	return r;
+}
+
+static void server_set_options(struct http_server *server,
+			       const struct http_server_options *options)
+{
+	unsigned deadline_ms = options->deadline_ms ? options->deadline_ms : DEADLINE_DEFAULT_MS;
+	const struct http_limits limits = {
+		.max = CONNECTIONS_MAX,
+		.max_per_origin = CONNECTIONS_PER_ORIGIN,
+		.stage_ms = { [HTTP_STAGE_REQUEST] = deadline_ms,
+			      [HTTP_STAGE_IDLE] = options->idle_ms ? options->idle_ms
+								   : IDLE_DEFAULT_MS,
+			      [HTTP_STAGE_CHECK] = deadline_ms,
+			      [HTTP_STAGE_ANSWER] = deadline_ms },
+	};
+
+	http_connections_init(&server->connections, &limits);
+	memcpy(server->listeners, options->listeners, sizeof(server->listeners));
+	server->listeners_len = options->listeners_len;
+	server->guard = options->guard;
+	server->checker_fd = options->checker ? checker_fd(options->checker) : -1;
+	server->epoll_fd = server->spare_fd = -1;
+	server->handler = (struct http_handler){
+		.guard = options->guard,
+		.connections = &server->connections,
+		.telemetry_path = options->telemetry_path,
+		.metrics = options->metrics,
+		.landing = options->landing,
+		.arg = options->arg,
+		.max_requests = options->max_requests ? options->max_requests : HTTP_MAX_REQUESTS,
+	};
+}
+
+/* Before the pages are made that show them. */
+static void server_count(struct http_server *server)
+{
+	static const char *const reasons[HTTP_REFUSALS] = {
+#define REFUSAL(id, name) [HTTP_REFUSED_##id] = name,
+		HTTP_REFUSAL_LIST(REFUSAL)
+#undef REFUSAL
+	};
+
+	for (int i = 0; i < HTTP_REFUSALS; i++)
+		server->rows[i] = (struct http_refusal_row){ reasons[i],
+							     server->handler.refused[i] };
+	server->rows[HTTP_REFUSED_EVICTED].refused = server->connections.evicted;
+	server->rows[HTTP_REFUSED_EXPIRED].refused = server->connections.expired;
 }
 
 int http_server_start(const struct http_server_options *options, struct http_server **server)
@@ -287,44 +278,91 @@ int http_server_start(const struct http_server_options *options, struct http_ser
 	int err;
 
 	if (!started) {
-		close(options->listen_fd);
+		for (size_t i = 0; i < options->listeners_len; i++)
+			close(options->listeners[i]);
 		return -ENOMEM;
 	}
-	started->telemetry_path = options->telemetry_path;
-	started->metrics = options->metrics;
-	started->landing = options->landing;
-	started->arg = options->arg;
-	http_connections_init(&started->connections, CONNECTIONS_KEPT,
-			      options->deadline_ms ? options->deadline_ms : DEADLINE_DEFAULT_MS);
-	err = server_start_daemon(started, options);
+	server_set_options(started, options);
+	err = server_start_daemon(started);
+	if (!err)
+		err = server_watch_all(started);
 	if (err < 0)
 		return err;
+	server_count(started);
 	*server = TAKE_PTR(started);
 	return 0;
 }
+
+/* --- the loop ------------------------------------------------------------------------------- */
 
 int http_server_fd(const struct http_server *server)
 {
 	return server->epoll_fd;
 }
 
+/*
+ * libmicrohttpd wants to be run again at once while a request waits for its answer, and also while
+ * a TLS handshake waits for its client. The checker and the client wake us up: it need not be.
+ */
+static bool server_may_wait(const struct http_server *server)
+{
+	const struct http_connection *oldest =
+		TAILQ_FIRST(&server->connections.stages[HTTP_STAGE_REQUEST]);
+
+	if (server->handler.waiting)
+		return false;
+	return server->handler.checking || (guard_has_tls(server->guard) && oldest &&
+					    server_now_ms() - oldest->since_ms > STALLED_MS);
+}
+
+/* libmicrohttpd's own wish: -1 for none. */
+static int server_daemon_timeout_ms(const struct http_server *server)
+{
+	unsigned long long wish_ms;
+
+	if (MHD_get_timeout(server->daemon, &wish_ms) != MHD_YES)
+		return -1;
+	if (!wish_ms && server_may_wait(server))
+		return POLL_MS;
+	return wish_ms > INT_MAX ? INT_MAX : (int)wish_ms;
+}
+
 int http_server_timeout_ms(const struct http_server *server)
 {
 	int deadline_ms = http_connections_timeout_ms(&server->connections, server_now_ms());
-	unsigned long long mhd_ms;
+	int daemon_ms = server_daemon_timeout_ms(server);
 
-	if (MHD_get_timeout(server->daemon, &mhd_ms) != MHD_YES)
+	if (daemon_ms < 0 || (deadline_ms >= 0 && deadline_ms < daemon_ms))
 		return deadline_ms;
-	if (mhd_ms > INT_MAX)
-		mhd_ms = INT_MAX;
-	return deadline_ms >= 0 && deadline_ms < (int)mhd_ms ? deadline_ms : (int)mhd_ms;
+	return daemon_ms;
+}
+
+static void server_run_guard(struct http_server *server)
+{
+	if (server->checker_fd < 0)
+		return;
+	if (guard_run(server->guard) && guard_is_deaf(server->guard)) {
+		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, server->checker_fd, NULL);
+		server->checker_fd = -1;
+	}
+}
+
+const struct http_refusal_row *http_server_refusals(const struct http_server *server, size_t *len)
+{
+	*len = HTTP_REFUSALS;
+	return server->rows;
 }
 
 size_t http_server_run(struct http_server *server)
 {
+	web_tls_unref(server->retired);
+	server->retired = NULL;
+	server_run_guard(server);
 	http_connections_expire(&server->connections, server_now_ms());
+	server_accept(server);
+	server_count(server);
 	MHD_run(server->daemon);
-	return server->waiting;
+	return server->handler.waiting;
 }
 
 void http_server_stop(struct http_server *server)
@@ -333,5 +371,10 @@ void http_server_stop(struct http_server *server)
 		return;
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
+	web_tls_unref(server->retired);
+	for (size_t i = 0; i < server->listeners_len; i++)
+		close(server->listeners[i]);
+	cleanup_close(&server->epoll_fd);
+	cleanup_close(&server->spare_fd);
 	free(server);
 }

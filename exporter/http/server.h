@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP server: libmicrohttpd without threads, driven by the caller's loop.
+ * The HTTP server: libmicrohttpd without threads, driven by the caller's loop. It accepts itself,
+ * from any number of sockets, because libmicrohttpd would stop accepting at its limit.
  *
  * The caller waits for http_server_fd() to become readable, at most http_server_timeout_ms(), and
  * then calls http_server_run(), which accepts, reads, calls back and writes without blocking.
@@ -14,24 +15,30 @@
 #ifndef WORKLOAD_HTTP_SERVER_H
 #define WORKLOAD_HTTP_SERVER_H
 
-#include "http/page.h"
+#include "http/handler.h"
+#include "snapshot.h"
 
-#define HTTP_HEALTH_PATH "/-/healthy"
+#define HTTP_LISTENERS_MAX 16
+#define HTTP_MAX_REQUESTS 40
 
 struct http_server_options {
-	int listen_fd; /* from http_listen */
-	const char *telemetry_path; /* borrowed while the server lives */
+	int listeners[HTTP_LISTENERS_MAX]; /* listening, non-blocking */
+	size_t listeners_len;
+	struct guard *guard; /* borrowed while the server lives, as all below */
+	struct checker *checker; /* the guard's; NULL if it has none */
+	const char *telemetry_path;
 	http_page_fn metrics; /* called within run, as is landing */
 	http_page_fn landing;
 	void *arg; /* for both */
-	unsigned idle_s; /* a connection without traffic is closed after it; 0: 10 s */
-	unsigned deadline_ms; /* for a request to be complete, or answered; 0: 20 s */
+	size_t max_requests; /* pages made and sent at the same time; 0: HTTP_MAX_REQUESTS */
+	unsigned idle_ms; /* an answered client may ask again for so long; 0: 2 minutes */
+	unsigned deadline_ms; /* for a request to be complete, and for it to be answered; 0: 20 s */
 };
 
 struct http_server;
 
 /*
- * Takes options->listen_fd over, in any case. 0 with the server in @server (stop releases it), or
+ * Takes the listeners over, in any case. 0 with the server in @server (stop releases it), or
  * -errno.
  */
 int http_server_start(const struct http_server_options *options, struct http_server **server);
@@ -48,7 +55,10 @@ int http_server_timeout_ms(const struct http_server *server);
  */
 size_t http_server_run(struct http_server *server);
 
-/* Closes all connections and the listening socket; NULL is nothing. For _cleanup_: stopp. */
+/* What was turned away before this run: a row for each reason; it lives as long as the server. */
+const struct http_refusal_row *http_server_refusals(const struct http_server *server, size_t *len);
+
+/* Closes all connections and the listeners; NULL is nothing. For _cleanup_: stopp. */
 void http_server_stop(struct http_server *server);
 
 static inline void http_server_stopp(struct http_server **server)

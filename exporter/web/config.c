@@ -11,6 +11,7 @@
 #include "web/values.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define RATE_INTERVAL_MAX_NS (3600 * 1000000000ULL)
 #define FIELD(type, member, read)                     \
 	{                                             \
 #member, read, offsetof(type, member) \
@@ -323,6 +324,8 @@ static int read_rate(void *member, const struct yaml_node *value, struct yaml_er
 	struct web_config *config = member;
 	int r = read_fields(fields, COUNT(fields), member, value, error);
 
+	if (!r && config->rate_interval_ns > RATE_INTERVAL_MAX_NS)
+		return web_yaml_fail(error, value, "interval is above 1h");
 	if (!r && config->rate_interval_ns && !config->rate_burst)
 		return web_yaml_fail(error, value, "with an interval, burst must be at least 1");
 	return r;

@@ -25,6 +25,10 @@
 
 struct site {
 	struct http_server *server;
+	struct guard *guard;
+	struct checker *checker;
+	const char *web_config; /* a file; NULL: everybody may ask */
+	size_t max_requests;
 	uint16_t port;
 	size_t page_bytes; /* of /metrics */
 	int page_error;
@@ -68,23 +72,31 @@ static inline int site_landing(void *arg, const struct http_request *request,
 	return 0;
 }
 
-static inline void site_start_with(struct site *site, unsigned idle_s, unsigned deadline_ms)
+static inline void site_start_with(struct site *site, unsigned idle_ms, unsigned deadline_ms)
 {
-	char error[256] = "";
+	char error[512] = "";
 	struct http_server_options options = {
-		.listen_fd = http_listen("127.0.0.1", "0", error, sizeof(error)),
+		.listeners = { http_listen("127.0.0.1", "0", error, sizeof(error)) },
+		.listeners_len = 1,
 		.telemetry_path = "/metrics",
 		.metrics = site_metrics,
 		.landing = site_landing,
 		.arg = site,
-		.idle_s = idle_s,
+		.max_requests = site->max_requests,
+		.idle_ms = idle_ms,
 		.deadline_ms = deadline_ms,
 	};
+	struct guard_options guard_options = { .path = site->web_config };
 
-	cr_assert_geq(options.listen_fd, 0, "%s", error);
+	cr_assert_geq(options.listeners[0], 0, "%s", error);
 	site->page_bytes = 1000;
-	site->port = http_listen_port(options.listen_fd);
+	site->port = http_listen_port(options.listeners[0]);
 	cr_assert_neq(site->port, 0);
+	if (site->web_config)
+		cr_assert_eq(checker_start(&site->checker), 0);
+	guard_options.checker = options.checker = site->checker;
+	cr_assert_eq(guard_new(&guard_options, &site->guard, error, sizeof(error)), 0, "%s", error);
+	options.guard = site->guard;
 	cr_assert_eq(http_server_start(&options, &site->server), 0);
 }
 
@@ -96,6 +108,8 @@ static inline void site_start(struct site *site)
 static inline void site_stop(struct site *site)
 {
 	http_server_stop(site->server);
+	guard_free(site->guard);
+	checker_stop(site->checker);
 }
 
 static inline int64_t now_ms(void)

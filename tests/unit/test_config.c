@@ -52,8 +52,8 @@ Test(config, has_defaults)
 	struct outcome outcome = PARSE();
 
 	cr_assert_eq(outcome.result, 0);
-	cr_expect_str_eq(outcome.config.listen.host, "127.0.0.1");
-	cr_expect_str_eq(outcome.config.listen.port, "10070");
+	cr_expect_str_eq(outcome.config.listen[0].host, "127.0.0.1");
+	cr_expect_str_eq(outcome.config.listen[0].port, "10070");
 	cr_expect_str_eq(outcome.config.telemetry_path, "/metrics");
 	cr_expect_eq(outcome.config.log_level, LOG_LEVEL_INFO);
 	cr_expect_eq(outcome.config.log_format, LOG_FORMAT_LOGFMT);
@@ -68,12 +68,41 @@ Test(config, takes_values_with_and_without_an_equals_sign)
 				       "--workloads.grace-period=30s");
 
 	cr_assert_eq(outcome.result, 0, "%s", outcome.err);
-	cr_expect_str_eq(outcome.config.listen.host, "::1");
-	cr_expect_str_eq(outcome.config.listen.port, "0");
+	cr_expect_str_eq(outcome.config.listen[0].host, "::1");
+	cr_expect_str_eq(outcome.config.listen[0].port, "0");
 	cr_expect_str_eq(outcome.config.telemetry_path, "/a/b");
 	cr_expect_eq(outcome.config.log_level, LOG_LEVEL_DEBUG);
 	cr_expect_eq(outcome.config.log_format, LOG_FORMAT_JSON);
 	cr_expect_eq(outcome.config.grace_period_ns, 30 * SECOND_NS);
+}
+
+Test(config, listens_on_several_addresses)
+{
+	struct outcome outcome = PARSE("--web.listen-address=:1", "--web.listen-address=[::1]:2");
+
+	cr_assert_eq(outcome.result, 0, "%s", outcome.err);
+	cr_assert_eq(outcome.config.listen_len, 2);
+	cr_expect_str_eq(outcome.config.listen[0].host, "");
+	cr_expect_str_eq(outcome.config.listen[1].host, "::1");
+	cr_expect_str_eq(outcome.config.listen[1].port, "2");
+}
+
+Test(config, takes_what_guards_the_endpoint)
+{
+	struct outcome outcome = PARSE("--web.config.file=web.yml", "--web.systemd-socket",
+				       "--web.max-requests", "0");
+
+	cr_assert_eq(outcome.result, 0, "%s", outcome.err);
+	cr_expect_str_eq(outcome.config.web_config_file, "web.yml");
+	cr_expect(outcome.config.systemd_socket);
+	cr_expect_eq(outcome.config.max_requests, 0);
+	outcome = PARSE();
+	cr_expect_null(outcome.config.web_config_file);
+	cr_expect_not(outcome.config.systemd_socket);
+	cr_expect_eq(outcome.config.max_requests, 40);
+	expect_refused(PARSE("--web.max-requests=-1"), "--web.max-requests", "number");
+	expect_refused(PARSE("--web.config.file="), "--web.config.file", "file");
+	expect_refused(PARSE("--web.systemd-socket=1"), "--web.systemd-socket", "no value");
 }
 
 Test(config, shows_the_version)
@@ -91,6 +120,9 @@ Test(config, help_names_every_flag)
 {
 	static const char *const flags[] = { "--web.listen-address",
 					     "--web.telemetry-path",
+					     "--web.config.file",
+					     "--web.systemd-socket",
+					     "--web.max-requests",
 					     "--log.level",
 					     "--log.format",
 					     "--version",

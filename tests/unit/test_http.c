@@ -134,7 +134,7 @@ Test(http, garbage_is_a_bad_request)
 	_cleanup_(site_stop) struct site site = { 0 };
 	_cleanup_(cleanup_close) int fd = -1;
 
-	site_start_with(&site, 1, 1000);
+	site_start_with(&site, 1000, 1000);
 	for (size_t i = 0; i < sizeof(garbage) / sizeof(*garbage); i++) {
 		char response[4096];
 
@@ -216,7 +216,7 @@ Test(http, an_idle_client_is_closed)
 	_cleanup_(cleanup_close) int fd = -1;
 	char response[64];
 
-	site_start_with(&site, 1, 0);
+	site_start_with(&site, 0, 1000);
 	cr_expect_eq(http_server_timeout_ms(site.server), -1, "at rest there is nothing to do");
 	fd = connect_to(&site);
 	cr_expect(read_to_end(&site, fd, response, sizeof(response)));
@@ -232,7 +232,7 @@ Test(http, a_request_that_never_ends_is_closed)
 	int64_t begin_ms;
 	bool closed = false;
 
-	site_start_with(&site, 1, 700);
+	site_start_with(&site, 1000, 700);
 	fd = connect_to(&site);
 	send_text(&site, fd, "GET /metrics HTTP/1.1\r\n");
 	begin_ms = now_ms();

@@ -201,6 +201,7 @@ static const struct {
 	{ "rate_limit: {interval: 1}\n", "1:24", "expected a duration" },
 	{ "rate_limit: {interval: -1s}\n", "1:24", "expected a duration" },
 	{ "rate_limit: {interval: 1s}\n", "1:13", "burst must be at least 1" },
+	{ "rate_limit: {interval: 1h1ns, burst: 1}\n", "1:13", "above 1h" },
 	{ "rate_limit: {burst: -1}\n", "1:21", "whole number" },
 	{ "rate_limit: {burst: 1.5}\n", "1:21", "whole number" },
 	{ "rate_limit: {burst: \"5\"}\n", "1:21", "whole number" },

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a request to its answer: who may ask (web/guard.h), what there is, how many at once. The
+ * callbacks of libmicrohttpd; the connections and the loop are the server's (server.h).
+ */
+#ifndef WORKLOAD_HTTP_HANDLER_H
+#define WORKLOAD_HTTP_HANDLER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <microhttpd.h>
+
+#include "http/connections.h"
+#include "http/page.h"
+#include "http/refusals.h"
+#include "web/guard.h"
+
+#define HTTP_HEALTH_PATH "/-/healthy"
+
+struct http_handler {
+	struct guard *guard; /* borrowed, as all below */
+	struct http_connections *connections;
+	const char *telemetry_path;
+	http_page_fn metrics;
+	http_page_fn landing;
+	void *arg; /* for both */
+	size_t max_requests; /* pages that are made and sent at the same time */
+	size_t waiting; /* requests that wait for the next run */
+	size_t checking; /* requests whose password is being compared */
+	uint64_t refused[HTTP_REFUSALS];
+};
+
+/* MHD_AccessHandlerCallback; @arg is the struct http_handler, as in those below. */
+enum MHD_Result http_handler_request(void *arg, struct MHD_Connection *connection, const char *path,
+				     const char *method, const char *version, const char *upload,
+				     size_t *upload_bytes, void **request);
+
+/* For MHD_OPTION_URI_LOG_CALLBACK: a request line has come. NULL. */
+void *http_handler_begun(void *arg, const char *uri, struct MHD_Connection *connection);
+
+/* MHD_RequestCompletedCallback. */
+void http_handler_completed(void *arg, struct MHD_Connection *connection, void **request,
+			    enum MHD_RequestTerminationCode how);
+
+#endif

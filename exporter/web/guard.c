@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "web/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "web/bucket.h"
+
+#define READ_BYTES 4096
+#define ERROR_BYTES 512
+
+/* What changes with a file's content. All zeros: there is none. */
+struct stamp {
+	dev_t device;
+	ino_t inode;
+	off_t size;
+	struct timespec modified, changed;
+};
+
+enum tls_file { TLS_CERT, TLS_KEY, TLS_CA, TLS_FILES };
+
+struct guard {
+	struct guard_options options;
+	char *directory; /* of the file */
+	struct web_config config; /* the last that was whole */
+	struct stamp stamp;
+	bool broken; /* the file is */
+	bool has_tls;
+	struct web_tls *tls; /* NULL: files for it are broken */
+	struct stamp tls_stamps[TLS_FILES];
+	struct bucket bucket;
+	struct passwords passwords;
+};
+
+/* --- files ---------------------------------------------------------------------------------- */
+
+static struct stamp stamp_of(const struct stat *status)
+{
+	return (struct stamp){
+		.device = status->st_dev,
+		.inode = status->st_ino,
+		.size = status->st_size,
+		.modified = status->st_mtim,
+		.changed = status->st_ctim,
+	};
+}
+
+static struct stamp stamp_take(const char *path)
+{
+	struct stat status;
+
+	return path && stat(path, &status) == 0 ? stamp_of(&status) : (struct stamp){ 0 };
+}
+
+static bool stamp_equal(const struct stamp *one, const struct stamp *other)
+{
+	return one->device == other->device && one->inode == other->inode &&
+	       one->size == other->size && one->modified.tv_sec == other->modified.tv_sec &&
+	       one->modified.tv_nsec == other->modified.tv_nsec &&
+	       one->changed.tv_sec == other->changed.tv_sec &&
+	       one->changed.tv_nsec == other->changed.tv_nsec;
+}
+
+static int file_read(const char *path, struct buffer *out)
+{
+	_cleanup_(cleanup_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char bytes[READ_BYTES];
+	ssize_t len = -1;
+
+	if (fd < 0)
+		return -errno;
+	while ((len = read(fd, bytes, sizeof(bytes))) > 0 && !out->error)
+		buffer_append(out, bytes, (size_t)len);
+	return len < 0 ? -errno : out->error;
+}
+
+static int config_load(const struct guard *guard, struct web_config *config, char *error,
+		       size_t error_bytes)
+{
+	_cleanup_(buffer_free) struct buffer text = BUFFER_INIT(YAML_BYTES_MAX);
+	_cleanup_(web_config_free) struct web_config loaded = { 0 };
+	struct yaml_error fault = { 0 };
+	const char *path = guard->options.path;
+	int r = file_read(path, &text);
+
+	if (r) {
+		snprintf(error, error_bytes, "cannot read %s: %s", path, strerror(-r));
+		return -EINVAL;
+	}
+	r = web_config_parse(text.data ? text.data : "", text.len, &loaded, &fault);
+	if (r == -EINVAL)
+		snprintf(error, error_bytes, "%s:%zu:%zu: %s", path, fault.line, fault.column,
+			 fault.text);
+	if (!r)
+		r = web_config_set_directory(&loaded, guard->directory);
+	if (r == -ENOMEM)
+		snprintf(error, error_bytes, "%s: out of memory", path);
+	if (r)
+		return r;
+	*config = loaded;
+	loaded = (struct web_config){ 0 };
+	return 0;
+}
+
+/* --- changes -------------------------------------------------------------------------------- */
+
+static void guard_say(const struct guard *guard, bool broken, const char *text)
+{
+	if (guard->options.say)
+		guard->options.say(guard->options.arg, broken, text);
+}
+
+static void tls_stamps_take(const struct guard *guard, struct stamp *stamps)
+{
+	stamps[TLS_CERT] = stamp_take(guard->config.tls.cert_file);
+	stamps[TLS_KEY] = stamp_take(guard->config.tls.key_file);
+	stamps[TLS_CA] = stamp_take(guard->config.tls.client_ca_file);
+}
+
+/* The stamps come first: what changes while it is read is then read again. */
+static int tls_load(struct guard *guard, char *error, size_t error_bytes)
+{
+	web_tls_unref(guard->tls);
+	guard->tls = NULL;
+	tls_stamps_take(guard, guard->tls_stamps);
+	if (!guard->config.tls.enabled) {
+		snprintf(error, error_bytes,
+			 "%s has no tls_server_config any more, but TLS can only be ended by a "
+			 "restart",
+			 guard->options.path);
+		return -EINVAL;
+	}
+	return web_tls_new(&guard->config.tls, &guard->tls, error, error_bytes);
+}
+
+static bool tls_is_stale(const struct guard *guard)
+{
+	struct stamp stamps[TLS_FILES];
+
+	tls_stamps_take(guard, stamps);
+	for (int i = 0; i < TLS_FILES; i++)
+		if (!stamp_equal(&stamps[i], &guard->tls_stamps[i]))
+			return true;
+	return false;
+}
+
+static void tls_reload(struct guard *guard)
+{
+	char error[ERROR_BYTES] = "out of memory";
+
+	if (tls_load(guard, error, sizeof(error)))
+		guard_say(guard, true, error);
+	else
+		guard_say(guard, false, "certificates and TLS settings were read again");
+}
+
+static void config_apply(struct guard *guard, struct web_config *config)
+{
+	web_config_free(&guard->config);
+	guard->config = *config;
+	guard->bucket.interval_ns = config->rate_interval_ns;
+	guard->bucket.burst = config->rate_burst;
+}
+
+static void config_reload(struct guard *guard)
+{
+	char error[ERROR_BYTES] = "out of memory";
+	struct web_config config = { 0 };
+
+	guard->broken = config_load(guard, &config, error, sizeof(error)) != 0;
+	if (guard->broken) {
+		guard_say(guard, true, error);
+		return;
+	}
+	config_apply(guard, &config);
+	guard_say(guard, false, "the web configuration file was read again");
+	if (guard->has_tls)
+		tls_reload(guard);
+	else if (guard->config.tls.enabled)
+		guard_say(guard, true, "TLS can only be begun by a restart: still without");
+}
+
+static void guard_refresh(struct guard *guard)
+{
+	struct stamp stamp = stamp_take(guard->options.path);
+
+	if (guard->options.path && !stamp_equal(&stamp, &guard->stamp)) {
+		guard->stamp = stamp;
+		config_reload(guard);
+	} else if (guard->has_tls && tls_is_stale(guard)) {
+		tls_reload(guard);
+	}
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+static int guard_set_directory(struct guard *guard)
+{
+	const char *path = guard->options.path;
+	size_t len = (size_t)(text_base_name(path) - path);
+
+	guard->directory = len ? strndup(path, len) : strdup(".");
+	return guard->directory ? 0 : -ENOMEM;
+}
+
+static int guard_load(struct guard *guard, char *error, size_t error_bytes)
+{
+	struct web_config config = { 0 };
+	int r = guard_set_directory(guard);
+
+	if (!r)
+		r = passwords_init(&guard->passwords, guard->options.checker);
+	if (r)
+		return r;
+	guard->stamp = stamp_take(guard->options.path);
+	r = config_load(guard, &config, error, error_bytes);
+	if (r)
+		return r;
+	config_apply(guard, &config);
+	guard->has_tls = guard->config.tls.enabled;
+	return guard->has_tls ? tls_load(guard, error, error_bytes) : 0;
+}
+
+int guard_new(const struct guard_options *options, struct guard **guard, char *error,
+	      size_t error_bytes)
+{
+	_cleanup_(guard_freep) struct guard *made = calloc(1, sizeof(*made));
+	int r = 0;
+
+	if (!made)
+		return -ENOMEM;
+	made->options = *options;
+	if (options->path)
+		r = guard_load(made, error, error_bytes);
+	if (!r)
+		*guard = TAKE_PTR(made);
+	return r;
+}
+
+void guard_free(struct guard *guard)
+{
+	if (!guard)
+		return;
+	web_config_free(&guard->config);
+	web_tls_unref(guard->tls);
+	free(guard->directory);
+	explicit_bzero(&guard->passwords, sizeof(guard->passwords));
+	free(guard);
+}
+
+/* --- what is asked of it -------------------------------------------------------------------- */
+
+bool guard_has_tls(const struct guard *guard)
+{
+	return guard->has_tls;
+}
+
+struct web_tls *guard_tls(struct guard *guard)
+{
+	guard_refresh(guard);
+	return guard->tls && !guard->broken ? web_tls_ref(guard->tls) : NULL;
+}
+
+enum guard_verdict guard_enter(struct guard *guard, const char *authorization)
+{
+	struct credentials given;
+
+	guard_refresh(guard);
+	if (guard->broken)
+		return GUARD_BROKEN;
+	if (!bucket_take(&guard->bucket, clock_monotonic_ns()))
+		return GUARD_LIMITED;
+	if (!guard->config.users_len)
+		return GUARD_ADMIT;
+	if (credentials_parse(authorization, &given))
+		return GUARD_UNAUTHORIZED;
+	explicit_bzero(&given, sizeof(given));
+	return GUARD_ADMIT;
+}
+
+enum guard_verdict guard_check(struct guard *guard, const char *authorization,
+			       const struct http_origin *origin)
+{
+	static const enum guard_verdict verdicts[] = {
+		[PASSWORD_RIGHT] = GUARD_ADMIT,   [PASSWORD_WRONG] = GUARD_UNAUTHORIZED,
+		[PASSWORD_PENDING] = GUARD_WAIT,  [PASSWORD_BUSY] = GUARD_BUSY,
+		[PASSWORD_BROKEN] = GUARD_BROKEN,
+	};
+	enum password_verdict verdict;
+	struct credentials given;
+
+	if (!guard->config.users_len)
+		return GUARD_ADMIT;
+	if (credentials_parse(authorization, &given))
+		return GUARD_UNAUTHORIZED;
+	verdict = passwords_check(&guard->passwords, guard->config.users, guard->config.users_len,
+				  &given, origin);
+	explicit_bzero(&given, sizeof(given));
+	return verdicts[verdict];
+}
+
+bool guard_run(struct guard *guard)
+{
+	bool ended = guard->passwords.ended;
+	bool news = guard->options.checker && passwords_run(&guard->passwords);
+
+	if (!ended && guard->passwords.ended)
+		guard_say(guard, true,
+			  "the process that compares passwords has ended: no new password can be "
+			  "checked; restart the exporter");
+	return news || ended != guard->passwords.ended;
+}
+
+bool guard_is_deaf(const struct guard *guard)
+{
+	return guard->passwords.ended;
+}
+
+const char *guard_header(const struct guard *guard, enum web_header header)
+{
+	return guard->config.headers[header];
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "web/tls.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <gnutls/x509.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "web/sans.h"
+
+#define PRIORITY_BYTES 2048
+#define SAN_BYTES 1024
+
+struct web_tls {
+	unsigned references;
+	enum web_client_auth client_auth;
+	char **allowed_sans; /* copies, because the configuration may be replaced */
+	size_t allowed_sans_len;
+	gnutls_certificate_credentials_t credentials;
+	gnutls_priority_t priority; /* as the handshake begins */
+	gnutls_priority_t priority_old; /* once it is to be TLS 1.2 or older; NULL: the same */
+};
+
+static int tls_fail(char *error, size_t error_bytes, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int tls_fail(char *error, size_t error_bytes, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(error, error_bytes, format, arguments);
+	va_end(arguments);
+	return -EINVAL;
+}
+
+struct web_tls *web_tls_ref(struct web_tls *tls)
+{
+	tls->references++;
+	return tls;
+}
+
+void web_tls_unref(struct web_tls *tls)
+{
+	if (!tls || --tls->references)
+		return;
+	for (size_t i = 0; i < tls->allowed_sans_len; i++)
+		free(tls->allowed_sans[i]);
+	free(tls->allowed_sans);
+	if (tls->credentials)
+		gnutls_certificate_free_credentials(tls->credentials);
+	if (tls->priority)
+		gnutls_priority_deinit(tls->priority);
+	if (tls->priority_old)
+		gnutls_priority_deinit(tls->priority_old);
+	free(tls);
+}
+
+static void tls_unrefp(struct web_tls **tls)
+{
+	web_tls_unref(*tls);
+}
+
+/* --- certificates --------------------------------------------------------------------------- */
+
+/* A PEM text that is inline or in a file; cleared when released, for it may be a key. */
+static void pem_free(gnutls_datum_t *pem)
+{
+	if (pem->data)
+		explicit_bzero(pem->data, pem->size);
+	gnutls_free(pem->data);
+}
+
+static int pem_read(const char *text, const char *path, gnutls_datum_t *pem, char *error,
+		    size_t error_bytes)
+{
+	int r;
+
+	if (path) {
+		errno = 0;
+		r = gnutls_load_file(path, pem);
+		if (r < 0)
+			return tls_fail(error, error_bytes, "cannot read %s: %s", path,
+					errno ? strerror(errno) : gnutls_strerror(r));
+		return 0;
+	}
+	pem->data = gnutls_malloc(strlen(text) + 1);
+	if (!pem->data)
+		return -ENOMEM;
+	memcpy(pem->data, text, strlen(text) + 1);
+	pem->size = (unsigned)strlen(text);
+	return 0;
+}
+
+static int tls_load_pair(struct web_tls *tls, const struct web_tls_config *config, char *error,
+			 size_t error_bytes)
+{
+	_cleanup_(pem_free) gnutls_datum_t cert = { 0 }, key = { 0 };
+	int r = pem_read(config->cert, config->cert_file, &cert, error, error_bytes);
+
+	if (!r)
+		r = pem_read(config->key, config->key_file, &key, error, error_bytes);
+	if (r)
+		return r;
+	r = gnutls_certificate_set_x509_key_mem2(tls->credentials, &cert, &key, GNUTLS_X509_FMT_PEM,
+						 NULL, 0);
+	if (r < 0)
+		return tls_fail(error, error_bytes, "certificate %s with key %s: %s",
+				config->cert_file ? config->cert_file : "(inline)",
+				config->key_file ? config->key_file : "(inline)",
+				gnutls_strerror(r));
+	return 0;
+}
+
+/* Without a CA that is named the machine's are those to verify with, as in Go. */
+static int tls_load_ca(struct web_tls *tls, const struct web_tls_config *config, char *error,
+		       size_t error_bytes)
+{
+	_cleanup_(pem_free) gnutls_datum_t ca = { 0 };
+	int r;
+
+	if (config->client_auth < WEB_CLIENT_VERIFY_IF_GIVEN && !config->client_ca &&
+	    !config->client_ca_file)
+		return 0;
+	if (!config->client_ca && !config->client_ca_file) {
+		gnutls_certificate_set_x509_system_trust(tls->credentials);
+		return 0;
+	}
+	r = pem_read(config->client_ca, config->client_ca_file, &ca, error, error_bytes);
+	if (r)
+		return r;
+	r = gnutls_certificate_set_x509_trust_mem(tls->credentials, &ca, GNUTLS_X509_FMT_PEM);
+	if (r <= 0)
+		return tls_fail(error, error_bytes, "client CA %s: %s",
+				config->client_ca_file ? config->client_ca_file : "(inline)",
+				r < 0 ? gnutls_strerror(r) : "no certificate in it");
+	return 0;
+}
+
+static int tls_copy_sans(struct web_tls *tls, const struct web_tls_config *config)
+{
+	if (!config->allowed_sans_len)
+		return 0;
+	tls->allowed_sans = calloc(config->allowed_sans_len, sizeof(*tls->allowed_sans));
+	if (!tls->allowed_sans)
+		return -ENOMEM;
+	for (size_t i = 0; i < config->allowed_sans_len; i++) {
+		tls->allowed_sans[i] = strdup(config->allowed_sans[i]);
+		if (!tls->allowed_sans[i])
+			return -ENOMEM;
+		tls->allowed_sans_len++;
+	}
+	return 0;
+}
+
+/* --- priorities ----------------------------------------------------------------------------- */
+
+/* Which key exchange the certificate's key can do: "ECDHE-RSA", "ECDHE-ECDSA", or "" for others. */
+static const char *tls_key_exchange(const struct web_tls *tls)
+{
+	gnutls_x509_privkey_t key;
+	int algorithm;
+
+	if (gnutls_certificate_get_x509_key(tls->credentials, 0, &key) < 0)
+		return "";
+	algorithm = gnutls_x509_privkey_get_pk_algorithm(key);
+	gnutls_x509_privkey_deinit(key);
+	if (algorithm == GNUTLS_PK_RSA || algorithm == GNUTLS_PK_RSA_PSS)
+		return "ECDHE-RSA";
+	return algorithm == GNUTLS_PK_ECDSA || algorithm == GNUTLS_PK_EDDSA_ED25519 ? "ECDHE-ECDSA"
+										    : "";
+}
+
+/* The suite at @index of the chosen ones, or of all. */
+static const struct web_suite *tls_suite(const struct web_tls_config *config, size_t index)
+{
+	if (!config->suites_len)
+		return web_suite_at(index);
+	return index < config->suites_len ? config->suites[index] : NULL;
+}
+
+/* Ciphers and MACs for TLS 1.2 and older, of suites that fit the key; whether there are any. */
+static bool priority_old_suites(const struct web_tls_config *config, const char *key_exchange,
+				struct buffer *out)
+{
+	const struct web_suite *suite;
+	bool any = false;
+
+	for (size_t i = 0; (suite = tls_suite(config, i)); i++) {
+		if (!suite->key_exchange || strcmp(suite->key_exchange, key_exchange) != 0)
+			continue;
+		buffer_printf(out, ":+%s:+%s", suite->cipher, suite->mac);
+		any = true;
+	}
+	return any;
+}
+
+static void priority_versions(const struct web_tls_config *config, enum web_tls_version max,
+			      struct buffer *out)
+{
+	buffer_text(out, ":-VERS-ALL");
+	for (int version = (int)max; version >= (int)config->min_version; version--)
+		buffer_printf(out, ":+%s", web_tls_version_priority(version));
+}
+
+static void priority_rest(const struct web_tls_config *config, struct buffer *out)
+{
+	if (config->curves_len)
+		buffer_text(out, ":-GROUP-ALL");
+	for (size_t i = 0; i < config->curves_len; i++)
+		buffer_printf(out, ":+%s", config->curves[i]->group);
+	if (config->prefer_server_cipher_suites)
+		buffer_text(out, ":%SERVER_PRECEDENCE");
+	buffer_char(out, '\0');
+}
+
+static int priority_init(gnutls_priority_t *priority, const struct buffer *text, char *error,
+			 size_t error_bytes)
+{
+	int r = text->error ? GNUTLS_E_MEMORY_ERROR
+			    : gnutls_priority_init(priority, text->data, NULL);
+
+	if (r < 0)
+		return tls_fail(error, error_bytes, "TLS versions, suites and curves (%s): %s",
+				text->data ? text->data : "", gnutls_strerror(r));
+	return 0;
+}
+
+/*
+ * GnuTLS chooses ciphers for all versions alike, and Go for TLS 1.2 and older only: so the
+ * handshake begins with all ciphers, and those of the list take over once the version is known.
+ */
+static int tls_make_priorities(struct web_tls *tls, const struct web_tls_config *config,
+			       char *error, size_t error_bytes)
+{
+	_cleanup_(buffer_free) struct buffer text = BUFFER_INIT(PRIORITY_BYTES);
+	_cleanup_(buffer_free) struct buffer old = BUFFER_INIT(PRIORITY_BYTES);
+	static const char base[] = "NORMAL:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-CIPHER-ALL:-MAC-ALL";
+	enum web_tls_version max = config->max_version;
+	bool any;
+	int r;
+
+	buffer_text(&old, base);
+	any = priority_old_suites(config, tls_key_exchange(tls), &old);
+	if (!any && config->min_version < WEB_TLS_1_3 && max < WEB_TLS_1_3)
+		return tls_fail(error, error_bytes,
+				"no cipher suite fits the certificate's key below TLS 1.3");
+	priority_versions(config, max, &old);
+	priority_rest(config, &old);
+
+	buffer_text(&text, base);
+	buffer_text(&text, ":+AES-128-GCM:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-CBC"
+			   ":+AES-256-CBC:+AEAD:+SHA1");
+	if (any) {
+		priority_versions(config, max, &text);
+	} else {
+		buffer_text(&text, ":-VERS-ALL:+VERS-TLS1.3");
+	}
+	priority_rest(config, &text);
+	r = priority_init(&tls->priority, &text, error, error_bytes);
+	if (!r && any)
+		r = priority_init(&tls->priority_old, &old, error, error_bytes);
+	return r;
+}
+
+int web_tls_new(const struct web_tls_config *config, struct web_tls **tls, char *error,
+		size_t error_bytes)
+{
+	_cleanup_(tls_unrefp) struct web_tls *made = calloc(1, sizeof(*made));
+	int r;
+
+	if (!made)
+		return -ENOMEM;
+	made->references = 1;
+	made->client_auth = config->client_auth;
+	if (gnutls_certificate_allocate_credentials(&made->credentials) < 0)
+		return -ENOMEM;
+	r = tls_copy_sans(made, config);
+	if (!r)
+		r = tls_load_pair(made, config, error, error_bytes);
+	if (!r)
+		r = tls_load_ca(made, config, error, error_bytes);
+	if (!r)
+		r = tls_make_priorities(made, config, error, error_bytes);
+	if (!r)
+		*tls = TAKE_PTR(made);
+	return r;
+}
+
+/* --- sessions ------------------------------------------------------------------------------- */
+
+/* Whether the certificate, the first that the client has sent, has a name that is allowed. */
+static bool peer_has_allowed_san(const struct web_tls *tls, gnutls_session_t session)
+{
+	unsigned chain_len = 0, type;
+	const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &chain_len);
+	gnutls_x509_crt_t certificate;
+	bool allowed = false;
+	char name[SAN_BYTES];
+
+	if (!chain || !chain_len || gnutls_x509_crt_init(&certificate) < 0)
+		return false;
+	if (gnutls_x509_crt_import(certificate, &chain[0], GNUTLS_X509_FMT_DER) < 0)
+		goto out;
+	for (unsigned i = 0; !allowed; i++) {
+		size_t len = sizeof(name);
+		int r = gnutls_x509_crt_get_subject_alt_name2(certificate, i, name, &len, &type,
+							      NULL);
+
+		if (r == GNUTLS_E_SHORT_MEMORY_BUFFER)
+			continue; /* longer than any name that could be allowed sensibly */
+		if (r < 0)
+			break;
+		if (type == GNUTLS_SAN_DNSNAME || type == GNUTLS_SAN_RFC822NAME ||
+		    type == GNUTLS_SAN_URI || type == GNUTLS_SAN_IPADDRESS)
+			allowed = san_is_allowed(
+				type == GNUTLS_SAN_IPADDRESS ? SAN_ADDRESS : SAN_TEXT, name, len,
+				tls->allowed_sans, tls->allowed_sans_len);
+	}
+out:
+	gnutls_x509_crt_deinit(certificate);
+	return allowed;
+}
+
+static bool peer_is_verified(gnutls_session_t session)
+{
+	gnutls_typed_vdata_st purpose = {
+		.type = GNUTLS_DT_KEY_PURPOSE_OID,
+		.data = (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_CLIENT, /* only read */
+	};
+	unsigned status = 0;
+
+	return gnutls_certificate_verify_peers(session, &purpose, 1, &status) >= 0 && !status;
+}
+
+/* During the handshake, once the client has sent its certificate, or that it has none. */
+static int tls_verify(gnutls_session_t session)
+{
+	const struct web_tls *tls = gnutls_db_get_ptr(session);
+	unsigned chain_len = 0;
+	bool given = gnutls_certificate_get_peers(session, &chain_len) && chain_len;
+
+	if (!given && tls->client_auth != WEB_CLIENT_REQUIRE_ANY &&
+	    tls->client_auth != WEB_CLIENT_REQUIRE_AND_VERIFY)
+		return 0;
+	if (!given)
+		return GNUTLS_E_CERTIFICATE_ERROR;
+	if (tls->client_auth >= WEB_CLIENT_VERIFY_IF_GIVEN && !peer_is_verified(session))
+		return GNUTLS_E_CERTIFICATE_ERROR;
+	if (tls->allowed_sans && !peer_has_allowed_san(tls, session))
+		return GNUTLS_E_CERTIFICATE_ERROR;
+	return 0;
+}
+
+/* The version is known now, and the suite is not. */
+static int tls_hello_seen(gnutls_session_t session)
+{
+	const struct web_tls *tls = gnutls_db_get_ptr(session);
+
+	if (tls->priority_old && gnutls_protocol_get_version(session) < GNUTLS_TLS1_3)
+		return gnutls_priority_set(session, tls->priority_old);
+	return 0;
+}
+
+int web_tls_use(struct web_tls *tls, gnutls_session_t session)
+{
+	static const gnutls_certificate_request_t requests[] = {
+		[WEB_CLIENT_NONE] = GNUTLS_CERT_IGNORE,
+		[WEB_CLIENT_REQUEST] = GNUTLS_CERT_REQUEST,
+		[WEB_CLIENT_REQUIRE_ANY] = GNUTLS_CERT_REQUIRE,
+		[WEB_CLIENT_VERIFY_IF_GIVEN] = GNUTLS_CERT_REQUEST,
+		[WEB_CLIENT_REQUIRE_AND_VERIFY] = GNUTLS_CERT_REQUIRE,
+	};
+
+	if (gnutls_priority_set(session, tls->priority) < 0 ||
+	    gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->credentials) < 0)
+		return -EIO;
+	gnutls_db_set_ptr(session, tls);
+	gnutls_certificate_server_set_request(session, requests[tls->client_auth]);
+	if (tls->client_auth != WEB_CLIENT_NONE)
+		gnutls_session_set_verify_function(session, tls_verify);
+	gnutls_handshake_set_post_client_hello_function(session, tls_hello_seen);
+	return 0;
+}
