@@ -18,8 +18,8 @@ CLANG_FORMAT ?= clang-format
 
 # What the build needs, and what the tests need beside it.
 DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf-dev zlib1g-dev \
-             libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev \
-             libdeflate-dev libprotobuf-c-dev protobuf-c-compiler
+             libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev libcap-dev \
+             libseccomp-dev libdeflate-dev libprotobuf-c-dev protobuf-c-compiler
 DEPS_DEMO := python3
 DEPS_TEST := libcriterion-dev python3 python3-pytest python3-prometheus-client prometheus nginx-light \
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless
@@ -30,8 +30,8 @@ DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
 DEPS_KERNELS := qemu-system-x86 qemu-system-arm busybox-static cpio zstd debian-archive-keyring \
                 gcc-aarch64-linux-gnu
 ARM64_USERLAND := dash bash coreutils grep sed mount util-linux procps libc6-dev libbpf-dev libelf-dev \
-                  zlib1g-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev \
-                  libdeflate-dev libprotobuf-c-dev busybox-static bpftool llvm python3 \
+                  zlib1g-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev libcap-dev \
+                  libseccomp-dev libdeflate-dev libprotobuf-c-dev busybox-static bpftool llvm python3 \
                   python3-pytest python3-prometheus-client nginx-light redis-server redis-tools \
                   apache2-utils iproute2 curl
 
@@ -46,7 +46,7 @@ CFLAGS   ?= -O2 -g
 HARDEN   := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS)
 # What the part that needs no kernel is linked with, and what else the exporter is.
-LIBS_PURE := -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -lm
+LIBS_PURE := -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -lcap -lseccomp -lm
 LIBS     := -lbpf -lelf -lz $(LIBS_PURE)
 ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
 
@@ -57,7 +57,7 @@ SOURCES := $(wildcard exporter/*.c exporter/*/*.c)
 PROTO   := $(patsubst exporter/exposition/%.proto,$(BUILD)/proto/%.pb-c,$(wildcard exporter/exposition/*.proto))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(PROTO:=.o)
 # The part that needs no kernel: what the unit tests are linked with.
-PURE    := $(filter-out exporter/main.c exporter/loader.c exporter/registry.c exporter/collector.c \
+PURE    := $(filter-out exporter/main.c exporter/check.c exporter/confine.c exporter/loader.c exporter/registry.c exporter/collector.c \
              exporter/read/%,$(SOURCES))
 UNIT    := $(wildcard tests/unit/*.c)
 UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o) $(PROTO:=.o)
@@ -75,7 +75,7 @@ LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle netw
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*.[ch] exporter/*/*.[ch] tests/*/*.[ch])
 
 .PHONY: help deps deps-test deps-bench deps-lint all bpf-all run demo test test-unit test-bpf test-live \
-        test-kernels workloads bench lint format clean install readme
+        test-kernels workloads bench bench-render lint format clean install readme
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -184,6 +184,14 @@ test-live: all $(WORKLOADS) ## live tests against real servers on this kernel
 	$(Q)export WORKLOAD_EXPORTER_FLAGS=--requests.backend=syscall; $(call live,$(LIVE_REQUESTS))
 
 workloads: $(WORKLOADS)
+
+$(BUILD)/bench/render: tests/bench/render.c $(PURE:%.c=$(BUILD)/%.o) $(PROTO:=.o)
+	$(if $(Q),@echo "  CC     $@")
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $^ $(LIBS_PURE) -o $@
+
+bench-render: $(BUILD)/bench/render ## CPU time of rendering 10 000 series in each format
+	$(Q)$<
 
 bench: deps-bench ## what services pay for being observed (BENCH="nginx redis" VARIANTS=exporter PAIRS=4)
 	$(Q)$(MAKE) --no-print-directory all workloads

@@ -33,6 +33,8 @@ static const struct option config_options[] = {
 	{ "web.max-requests", required_argument, NULL, 0 },
 	{ "workloads.grace-period", required_argument, NULL, 0 },
 	{ "requests.backend", required_argument, NULL, 0 },
+	{ "security.user", required_argument, NULL, 0 },
+	{ "security.sandbox", required_argument, NULL, 0 },
 	{ "log.level", required_argument, NULL, 0 },
 	{ "log.format", required_argument, NULL, 0 },
 	{ "version", no_argument, NULL, 'v' },
@@ -110,6 +112,31 @@ static int config_set_backend(struct config *config, const char *value)
 	return -EINVAL;
 }
 
+static int config_set_user(struct config *config, const char *value)
+{
+	if (!*value)
+		return -EINVAL;
+	config->user = value; /* whether there is one is looked up at the start */
+	return 0;
+}
+
+static int config_set_sandbox(struct config *config, const char *value)
+{
+	static const char *const names[] = {
+		[SANDBOX_ON] = "on",
+		[SANDBOX_LOG] = "log",
+		[SANDBOX_OFF] = "off",
+	};
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(value, names[i]) != 0)
+			continue;
+		config->sandbox = (enum sandbox_mode)i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static int config_set_level(struct config *config, const char *value)
 {
 	return log_level_parse(value, &config->log_level);
@@ -133,6 +160,8 @@ static const struct config_flag {
 	{ config_set_max_requests, "a number up to 1000; 0 is no limit" },
 	{ config_set_grace, "a duration such as 30s, 5m or 1h30m, at most 365d" },
 	{ config_set_backend, "auto, socket or syscall" },
+	{ config_set_user, "the name of a user" },
+	{ config_set_sandbox, "on, log or off" },
 	{ config_set_level, "error, warn, info or debug" },
 	{ config_set_format, "logfmt or json" },
 };

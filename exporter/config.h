@@ -13,6 +13,7 @@
 #include "backend.h"
 #include "base/log.h"
 #include "parts.h"
+#include "security/sandbox.h"
 
 #define CONFIG_HOST_BYTES 256
 #define CONFIG_PORT_BYTES 6
@@ -43,6 +44,8 @@ struct config {
 	enum backend requests_backend;
 	struct config_parts parts;
 	bool self_hidden; /* no metrics of the exporter itself */
+	const char *user; /* to become after the start; NULL: stay. Borrowed from argv */
+	enum sandbox_mode sandbox;
 	uint64_t grace_period_ns; /* how long a workload without processes stays visible */
 };
 

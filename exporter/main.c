@@ -16,8 +16,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "check.h"
 #include "collector.h"
 #include "config.h"
+#include "confine.h"
 #include "http/landing.h"
 #include "ledger.h"
 #include "loader.h"
@@ -36,7 +38,6 @@
 #define REFRESH_NS (50 * NS_PER_MS) /* at least between two refreshes after rings */
 #define PROC_ROOT "/proc"
 #define SAY_BYTES 1000 /* of services named at start */
-#define CHECK_BYTES (256 * 1024)
 #define PAGE_MAX_BYTES ((size_t)64 << 20)
 
 struct app {
@@ -47,6 +48,7 @@ struct app {
 	struct loader *loader;
 	struct kernel kernel;
 	struct ledger *ledger;
+	struct confinement confinement;
 	struct registry registry;
 	struct collector collector;
 	struct scrape scrape;
@@ -223,7 +225,7 @@ static int measure_start(struct app *app)
 	app->ledger = ledger_new(app->config.grace_period_ns);
 	if (!app->ledger)
 		return -ENOMEM;
-	registry_init(&app->registry, &app->kernel, app->ledger, PROC_ROOT);
+	registry_init(&app->registry, &app->kernel, app->ledger, app->confinement.namer);
 	app->collector.kernel = &app->kernel;
 	app->collector.registry = &app->registry;
 	app->collector.ledger = app->ledger;
@@ -271,6 +273,8 @@ static int loop_prepare(struct app *app, const sigset_t *signals)
 	if (app->epoll < 0 || app->signals < 0)
 		return -errno;
 	r = wait_for(app, app->signals);
+	if (!r)
+		r = wait_for(app, namer_fd(app->confinement.namer));
 	if (!r)
 		r = wait_for(app, doorbell_fd(&app->doorbell));
 	if (!r)
@@ -328,6 +332,9 @@ static int loop_run(struct app *app)
 				doorbell_drain(&app->doorbell);
 				app->rung = true;
 			}
+			if (events[i].data.fd == namer_fd(app->confinement.namer) &&
+			    !confine_check(&app->confinement, &app->log))
+				epoll_ctl(app->epoll, EPOLL_CTL_DEL, events[i].data.fd, NULL);
 		}
 		refresh_if_due(app);
 		if (!http_server_run(app->serving.server))
@@ -349,10 +356,16 @@ static void app_stop(struct app *app)
 	ledger_free(app->ledger);
 	kernel_close(&app->kernel);
 	loader_free(app->loader);
+	namer_stop(app->confinement.namer);
 }
 
 static int app_run(struct app *app)
 {
+	struct confine_options options = {
+		.user = app->config.user,
+		.sandbox = app->config.sandbox,
+		.proc_root = PROC_ROOT,
+	};
 	sigset_t signals;
 	int r;
 
@@ -370,8 +383,12 @@ static int app_run(struct app *app)
 	if (!r) {
 		log_info(&app->log, "workload_exporter, version %s (branch: %s, revision: %s)",
 			 VERSION, BRANCH, REVISION);
-		r = measure_start(app);
+		r = confine_prepare(&app->confinement, &options, &app->log);
 	}
+	if (!r)
+		r = measure_start(app);
+	if (!r)
+		r = confine_enter(&app->confinement, &app->kernel, &app->log);
 	if (!r)
 		r = server_start(app);
 	if (r)
@@ -386,68 +403,6 @@ static int app_run(struct app *app)
 		log_error(&app->log, "stopping: %s", strerror(-r));
 	else
 		log_info(&app->log, "stopped: nothing is left attached");
-	return r;
-}
-
-/* --- the check ------------------------------------------------------------------------------ */
-
-static void check_gather(const struct loader *loader, const struct privileges *privileges,
-			 struct preflight *preflight)
-{
-	struct preflight_machine machine;
-	const struct probe_row *probes;
-	size_t len;
-
-	preflight->version = VERSION;
-	for (int id = 0; id < FEATURES; id++)
-		preflight_add_feature(preflight, id, loader_feature(loader, id));
-	probes = loader_probes(loader, &len);
-	for (size_t i = 0; i < len; i++)
-		preflight_add_hook(preflight, &probes[i], loader_probe_hook(loader, i),
-				   loader_probe_reason(loader, i));
-	preflight_add_privileges(preflight, privileges);
-	preflight_machine_read(PROC_ROOT, &machine);
-	preflight_add_machine(preflight, &machine);
-}
-
-static int check_print(const struct preflight *preflight, bool json)
-{
-	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(CHECK_BYTES);
-	int r = json ? preflight_render_json(preflight, &out)
-		     : preflight_render_table(preflight, &out);
-
-	if (r) {
-		fprintf(stderr, "check: %s\n", strerror(-r));
-		return EX_OSERR;
-	}
-	fwrite(out.data, 1, out.len, stdout);
-	if (fflush(stdout) || ferror(stdout)) {
-		fprintf(stderr, "check: cannot write: %s\n", strerror(errno));
-		return EX_IOERR;
-	}
-	return (int)preflight_result(preflight);
-}
-
-/* Loads and attaches what the exporter would, and removes it again. Returns the exit code. */
-static int check_run(int argc, char *const *argv)
-{
-	struct preflight preflight = { 0 };
-	struct privileges privileges = { 0 };
-	struct loader *loader = NULL;
-	bool json = false;
-	int r = config_check_parse(&json, argc, argv, stdout, stderr);
-
-	if (r)
-		return r > 0 ? EXIT_SUCCESS : EX_USAGE;
-	privileges_read(PROC_ROOT, &privileges); /* where unknown, reasons say less */
-	r = loader_new(&privileges, FEATURES_ALL, BACKEND_AUTO, &loader);
-	if (r) {
-		fprintf(stderr, "check: cannot load: %s\n", strerror(-r));
-		return EX_OSERR;
-	}
-	check_gather(loader, &privileges, &preflight);
-	r = check_print(&preflight, json);
-	loader_free(loader);
 	return r;
 }
 
@@ -466,7 +421,7 @@ int main(int argc, char **argv)
 	int r;
 
 	if (config_is_check(argc, argv))
-		return check_run(argc, argv);
+		return check_run(argc, argv, PROC_ROOT);
 	r = config_web_check_parse(&web_config, argc, argv, stdout, stderr);
 	if (r)
 		return r < 0 ? EX_USAGE : web_config ? serving_check(web_config) : EXIT_SUCCESS;

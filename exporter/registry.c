@@ -14,12 +14,12 @@
 #define WALK_PASSES_MAX 100
 
 void registry_init(struct registry *registry, struct kernel *kernel, struct ledger *ledger,
-		   const char *proc_root)
+		   struct namer *namer)
 {
 	memset(registry, 0, sizeof(*registry));
 	registry->kernel = kernel;
 	registry->ledger = ledger;
-	registry->proc_root = proc_root;
+	registry->namer = namer;
 }
 
 static void member_identify(struct registry *registry, uint32_t slot, const struct tree *tree)
@@ -28,15 +28,16 @@ static void member_identify(struct registry *registry, uint32_t slot, const stru
 	struct identity identity;
 	char name[IDENTITY_NAME_LEN];
 	char comm[COMM_LEN + 1] = "";
+	int r;
 
 	memcpy(comm, tree->comm, COMM_LEN);
-	if (identity_read(registry->proc_root, (pid_t)tree->tgid, tree->start_ns, comm,
-			  &identity)) {
-		if (member->known)
-			return; /* it ended after it was identified */
+	r = namer_identify(registry->namer, (pid_t)tree->tgid, tree->start_ns, comm, &identity);
+	if (r < 0 && member->known)
+		return; /* it ended after it was identified */
+	if (r)
 		registry->kernel->lost[DROP_IDENTITY]++;
+	if (r < 0)
 		identity_from_comm(comm, &identity);
-	}
 	/* Names that would be shown alike are one workload. */
 	utf8_copy(name, sizeof(name), identity.name);
 	memcpy(identity.name, name, sizeof(name));

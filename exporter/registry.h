@@ -11,6 +11,7 @@
 
 #include "ledger.h"
 #include "read/kernel.h"
+#include "security/namer.h"
 
 /* What the registry knows of a tree. */
 struct member {
@@ -23,12 +24,12 @@ struct member {
 struct registry {
 	struct kernel *kernel; /* borrowed, as all of these */
 	struct ledger *ledger;
-	const char *proc_root;
+	struct namer *namer;
 	struct member members[TREES_MAX];
 };
 
 void registry_init(struct registry *registry, struct kernel *kernel, struct ledger *ledger,
-		   const char *proc_root);
+		   struct namer *namer);
 
 /*
  * Brings the registry up to date: identifies new trees, folds and frees those that ended, walks

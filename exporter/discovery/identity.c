@@ -131,8 +131,8 @@ static void identity_choose_name(int dir_fd, const char *comm, struct identity *
 		text_copy(identity->name, sizeof(identity->name), "unknown");
 }
 
-int identity_read(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
-		  struct identity *out)
+static int identity_gather(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
+			   bool executable, struct identity *out)
 {
 	_cleanup_(cleanup_close) int dir_fd = proc_open(proc_root, pid);
 	struct identity identity = { 0 };
@@ -145,10 +145,25 @@ int identity_read(const char *proc_root, pid_t pid, uint64_t start_ns, const cha
 		r = identity_read_cgroup(dir_fd, &identity);
 	if (r < 0)
 		return r == -ENOENT ? -ESRCH : r;
-	identity_read_exe(dir_fd, &identity);
+	if (executable)
+		identity_read_exe(dir_fd, &identity);
+	else
+		text_copy(identity.runtime, sizeof(identity.runtime), "unknown");
 	identity_choose_name(dir_fd, comm, &identity);
 	*out = identity;
 	return 0;
+}
+
+int identity_read(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
+		  struct identity *out)
+{
+	return identity_gather(proc_root, pid, start_ns, comm, true, out);
+}
+
+int identity_read_public(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
+			 struct identity *out)
+{
+	return identity_gather(proc_root, pid, start_ns, comm, false, out);
 }
 
 void identity_from_comm(const char *comm, struct identity *out)

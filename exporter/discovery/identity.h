@@ -44,6 +44,10 @@ struct identity {
 int identity_read(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
 		  struct identity *out);
 
+/* The same without the executable, which only who may trace the process can see. */
+int identity_read_public(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
+			 struct identity *out);
+
 /* The identity of a process that is gone already: named by @comm, else "unknown". */
 void identity_from_comm(const char *comm, struct identity *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "read/kernel.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <stddef.h>
 
@@ -59,6 +60,15 @@ void kernel_close(struct kernel *kernel)
 {
 	for (size_t i = 0; i < VIEWS; i++)
 		view_close(kernel_view(kernel, i));
+}
+
+bool kernel_is_usable(struct kernel *kernel)
+{
+	struct tree tree;
+	uint32_t slot = 0;
+
+	return !bpf_map_lookup_elem(kernel->trees.fd, &slot, &tree) &&
+	       !loader_walk(kernel->loader, WALK_LISTENERS);
 }
 
 void kernel_drops(struct kernel *kernel, struct drop_row rows[static DROP_REASONS])

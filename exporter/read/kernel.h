@@ -37,6 +37,12 @@ struct kernel {
 int kernel_open(struct kernel *kernel, struct loader *loader);
 void kernel_close(struct kernel *kernel);
 
+/*
+ * Whether what is done after the start, looking maps up and walking, works with the capabilities
+ * that are effective now. Looks for listeners as a side effect, which does no harm.
+ */
+bool kernel_is_usable(struct kernel *kernel);
+
 /* Losses of both sides into @rows, one per reason, in the order of abi/drops.h. */
 void kernel_drops(struct kernel *kernel, struct drop_row rows[static DROP_REASONS]);
 

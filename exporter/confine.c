@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "confine.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int confine_find_user(struct confinement *confinement, const struct confine_options *options,
+			     const struct log *log)
+{
+	int r = options->user ? user_find(options->user, &confinement->user) : 0;
+
+	if (r)
+		log_error(log, "--security.user=%s: %s", options->user,
+			  r == -ENOENT ? "there is no such user" : strerror(-r));
+	return r;
+}
+
+int confine_prepare(struct confinement *confinement, const struct confine_options *options,
+		    const struct log *log)
+{
+	struct namer_options namer = {
+		.proc_root = options->proc_root,
+		.user = &confinement->user,
+	};
+	int r = confine_find_user(confinement, options, log);
+
+	if (r)
+		return r;
+	confinement->sandbox = options->sandbox;
+	if (options->sandbox != SANDBOX_OFF && !sandbox_is_supported()) {
+		log_warn(log, "no sandbox: this kernel has no seccomp filters "
+			      "(CONFIG_SECCOMP_FILTER)");
+		confinement->sandbox = SANDBOX_OFF;
+	}
+	namer.sandbox = confinement->sandbox;
+	r = namer_start(&namer, &confinement->namer);
+	if (r)
+		log_error(log, "cannot start the process that names services%s%s: %s",
+			  options->user ? " as " : "", confinement->user.name, strerror(-r));
+	return r;
+}
+
+/* The fewest capabilities with which the numbers can go on being read: found by trying. */
+static uint64_t capabilities_needed(struct kernel *kernel)
+{
+	static const enum keep fewest_first[] = { KEEP_BPF, KEEP_BPF_BEFORE_5_19,
+						  KEEP_BPF_AS_ADMIN };
+	uint64_t needed = 0;
+
+	for (size_t i = 0; i < sizeof(fewest_first) / sizeof(*fewest_first); i++) {
+		needed = capabilities_of(fewest_first[i]);
+		if (!capabilities_lower(needed) && kernel_is_usable(kernel))
+			break;
+	}
+	return needed;
+}
+
+int confine_enter(struct confinement *confinement, struct kernel *kernel, const struct log *log)
+{
+	int r = capabilities_drop(capabilities_needed(kernel), &confinement->user);
+
+	if (r) {
+		log_error(log, "cannot give up privileges%s%s: %s",
+			  *confinement->user.name ? " and become " : "", confinement->user.name,
+			  strerror(-r));
+		return r;
+	}
+	r = sandbox_enter(SANDBOX_SERVER, confinement->sandbox);
+	if (r)
+		log_error(log, "cannot enter the sandbox: %s; see --security.sandbox",
+			  strerror(-r));
+	return r;
+}
+
+bool confine_check(struct confinement *confinement, const struct log *log)
+{
+	if (namer_alive(confinement->namer))
+		return true;
+	log_error(log, "the process that names services has ended: new services that are "
+		       "in no unit and no container are named after their thread; restart "
+		       "the exporter");
+	return false;
+}

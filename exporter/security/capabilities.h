@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gives up what is not needed any more: capabilities, the user, and every way to get more.
+ *
+ * What goes on after the start, and what of the capabilities it takes, is in KEEP_LIST below and
+ * nowhere else. Facts of the kernel: since Linux 5.19 bpf(2) on descriptors that are open already
+ * (reading and writing maps, running walks, asking for a program's statistics) takes none; before,
+ * with kernel.unprivileged_bpf_disabled set, CAP_BPF. Which of the two is tried, not told from the
+ * version (main.c). PTRACE_MODE_READ of another user's process, which /proc/PID/exe, maps and root
+ * ask for, takes CAP_SYS_PTRACE (ptrace(2)).
+ */
+#ifndef WORKLOAD_SECURITY_CAPABILITIES_H
+#define WORKLOAD_SECURITY_CAPABILITIES_H
+
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CAPABILITY(number) (1ULL << (number))
+
+/* KEEP(what goes on after the start, capabilities that it takes) */
+#define KEEP_LIST(KEEP)                                                                           \
+	/* maps, walks, statistics of programs; before Linux 5.19 one of the two that follow */   \
+	KEEP(BPF, 0)                                                                              \
+	KEEP(BPF_BEFORE_5_19, CAPABILITY(CAP_BPF))                                                \
+	KEEP(BPF_AS_ADMIN, CAPABILITY(CAP_SYS_ADMIN)) /* where that is what implies it */         \
+	/* executables of other users' processes: in the namer's process only */                  \
+	KEEP(NAMING, CAPABILITY(CAP_SYS_PTRACE))                                                  \
+	/* --mutex.backend=uprobe: attaching to libraries that are mapped later, by their path */ \
+	KEEP(UPROBES, CAPABILITY(CAP_BPF) | CAPABILITY(CAP_PERFMON) | CAPABILITY(CAP_SYS_PTRACE))
+
+enum keep {
+#define KEEP(id, capabilities) KEEP_##id,
+	KEEP_LIST(KEEP)
+#undef KEEP
+		KEEPS,
+};
+
+/* The capabilities, one bit each, that @keep takes. */
+uint64_t capabilities_of(enum keep keep);
+
+/* A user to become. */
+struct user {
+	char name[64]; /* "": stay who we are */
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Looks @name up. 0; -ENOENT if there is none; -errno. */
+int user_find(const char *name, struct user *out);
+
+/*
+ * Makes effective only what is in @keep and permitted; the rest can still be taken up again, by
+ * calling this again. 0 or -errno.
+ */
+int capabilities_lower(uint64_t keep);
+
+/*
+ * For good: becomes @user with its groups (needs CAP_SETUID and CAP_SETGID if that is another one),
+ * keeps of the permitted capabilities only those in @keep, empties the inheritable and the ambient
+ * set, and the bounding set if CAP_SETPCAP allows it, and sets no_new_privs, so that nothing that
+ * is executed later can gain any. 0 or -errno: then some may be gone, and the process should end.
+ */
+int capabilities_drop(uint64_t keep, const struct user *user);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "security/sandbox.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "security/landlock.h"
+#include "security/seccomp.h"
+
+/*
+ * RLIMIT_FSIZE is left alone: a log that standard error was redirected to must go on growing. Files
+ * cannot be opened for writing anyway.
+ */
+static int limits_set(void)
+{
+	const struct rlimit none = { 0, 0 };
+
+	if (setrlimit(RLIMIT_CORE, &none) || setrlimit(RLIMIT_NPROC, &none))
+		return -errno;
+	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ? -errno : 0;
+}
+
+bool sandbox_is_supported(void)
+{
+	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0;
+}
+
+int sandbox_enter(enum sandbox_role role, enum sandbox_mode mode)
+{
+	int r;
+
+	if (mode == SANDBOX_OFF)
+		return 0;
+	r = limits_set();
+	/* Landlock also keeps a process from reading /proc/PID/exe of others. */
+	if (!r && role == SANDBOX_SERVER && mode == SANDBOX_ON)
+		r = landlock_enter();
+	if (!r)
+		r = seccomp_enter(role, mode);
+	return r;
+}

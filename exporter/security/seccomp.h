@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Seccomp: the system calls that each role goes on using. */
+#ifndef WORKLOAD_SECURITY_SECCOMP_H
+#define WORKLOAD_SECURITY_SECCOMP_H
+
+#include "security/sandbox.h"
+
+/* As sandbox_enter(), for this part of it; @mode is not SANDBOX_OFF. */
+int seccomp_enter(enum sandbox_role role, enum sandbox_mode mode);
+
+#endif

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real Prometheus servers of several versions, and what goes over the wire to them."""
+
+import functools
+import http.client
+import http.server
+import json
+import subprocess
+import threading
+import time
+import urllib.parse
+
+from exporter import BUILD, ROOT
+from services import Process, free_port, wait_until
+
+READY_SECONDS = 60
+WAIT_SECONDS = 30
+POLL_SECONDS = 0.2
+PASSED_ON = ("Accept", "Accept-Encoding", "X-Prometheus-Scrape-Timeout-Seconds")
+
+# The one that is installed, and those of Debian's later suites: 2.53 and 3.5 when this was written.
+SUITES = ("installed", "trixie", "sid")
+
+
+class Unavailable(Exception):
+    """A suite's Prometheus cannot be had here; says why."""
+
+
+@functools.cache
+def prometheus_of(suite):
+    """The path of the suite's program, fetched if need be."""
+    if suite == "installed":
+        return "prometheus"
+    directory = BUILD / "prometheus" / suite
+    done = subprocess.run(
+        [ROOT / "scripts" / "fetch_package.sh", directory, suite, "prometheus"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise Unavailable(done.stderr.strip())
+    return directory / "root" / "usr" / "bin" / "prometheus"
+
+
+class Wire(http.server.ThreadingHTTPServer):
+    """
+    Stands between a scraper and an exporter, and remembers the exchanges. With @accept it asks for
+    that in place of what the scraper asks for: 2.42 cannot be told to want text.
+    """
+
+    def __init__(self, exporter_port, accept=None):
+        super().__init__(("127.0.0.1", 0), _Relay)
+        self.exporter_port, self.accept, self.exchanges = exporter_port, accept, []
+        self.port = self.server_address[1]
+        self._thread = threading.Thread(target=self.serve_forever, daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        self.shutdown()
+        self.server_close()
+        self._thread.join()
+
+
+class _Relay(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        headers = {name: self.headers[name] for name in PASSED_ON if self.headers[name]}
+        if self.server.accept:
+            headers["Accept"] = self.server.accept
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.exporter_port, timeout=10)
+        connection.request("GET", self.path, headers=headers)
+        response = connection.getresponse()
+        body = response.read()
+        connection.close()
+        self.server.exchanges.append((self.headers["Accept"], response.headers["Content-Type"]))
+        self.send_response(response.status)
+        for name in ("Content-Type", "Content-Encoding"):
+            if response.headers[name]:
+                self.send_header(name, response.headers[name])
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Scraper(Process):
+    """A Prometheus that scrapes a port of this machine once a second until stop()."""
+
+    def __init__(self, directory, suite, target, *flags):
+        self.port = free_port()
+        config = directory / "prometheus.yml"
+        jobs = [{"job_name": "workload", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}]
+        config.write_text(  # JSON is YAML
+            json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs})
+        )
+        self.log = directory / "prometheus.log"
+        with self.log.open("wb") as log:
+            super().__init__(
+                [prometheus_of(suite), f"--config.file={config}"]
+                + [f"--storage.tsdb.path={directory}/data"]
+                + [f"--web.listen-address=127.0.0.1:{self.port}", *flags],
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
+        wait_until(self._is_ready, READY_SECONDS, f"Prometheus did not start: see {self.log}")
+
+    def _get(self, path, **parameters):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", f"{path}?{urllib.parse.urlencode(parameters)}")
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def _is_ready(self):
+        try:
+            return self._get("/-/ready")[0] == 200
+        except OSError:
+            return False
+
+    def query(self, expression):
+        """[(labels, value)] of an instant query."""
+        answer = json.loads(self._get("/api/v1/query", query=expression)[1])
+        assert answer["status"] == "success", answer
+        return [(row["metric"], float(row["value"][1])) for row in answer["data"]["result"]]
+
+    def wait_for_value(self, expression):
+        """The value of the only series that the expression gives, as soon as there is one."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            rows = self.query(expression)
+            if rows:
+                assert len(rows) == 1, rows
+                return rows[0][1]
+            assert time.monotonic() < deadline, f"{expression} gives nothing"
+            time.sleep(POLL_SECONDS)
+
+    def why_down(self):
+        """What it says about its last scrape; empty if that was good."""
+        (target,) = json.loads(self._get("/api/v1/targets")[1])["data"]["activeTargets"]
+        return target["lastError"]

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+What the exporter may still do once it serves, as the kernel tells it, and that all it is for goes on
+without the rest. (test_check.py has the start with fewer privileges than root's.)
+"""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from clients import exchange
+from exporter import run_to_end
+from services import Service, wait_until
+
+NOBODY = 65534
+CAP_SYS_PTRACE = 1 << 19
+SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+UNPRIVILEGED = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+SECONDS = 10
+
+
+def status(pid):
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines)
+
+
+def capabilities(pid):
+    return {name: int(status(pid)[name], 16) for name in SETS}
+
+
+def namer_of(exporter):
+    (pid,) = Path(f"/proc/{exporter.pid}/task/{exporter.pid}/children").read_text().split()
+    assert status(pid)["Name"] == "namer"
+    return int(pid)
+
+
+def limit(pid, name):
+    for line in Path(f"/proc/{pid}/limits").read_text().splitlines():
+        if line.startswith(name):
+            return line[len(name) :].split()[:2]
+    raise AssertionError(name)
+
+
+def both(exporter):
+    return [exporter.pid, namer_of(exporter)]
+
+
+@pytest.fixture(params=[(), ("--security.user=nobody",)], ids=["root", "user"])
+def exporter(request, exporters):
+    return exporters(*request.param)
+
+
+def test_who_serves_has_no_capability_and_can_get_none(exporter):
+    assert capabilities(exporter.pid) == dict.fromkeys(SETS, 0)
+    assert status(exporter.pid)["NoNewPrivs"] == "1"
+
+
+def test_only_the_namer_can_look_at_others_and_can_do_nothing_else(exporter):
+    expected = dict.fromkeys(SETS, 0) | {"CapPrm": CAP_SYS_PTRACE, "CapEff": CAP_SYS_PTRACE}
+    assert capabilities(namer_of(exporter)) == expected
+    assert status(namer_of(exporter))["NoNewPrivs"] == "1"
+    descriptors = list(Path(f"/proc/{namer_of(exporter)}/fd").iterdir())
+    assert sorted(int(path.name) for path in descriptors)[:3] == [0, 1, 2]
+    assert len(descriptors) == 4
+    assert os.readlink(sorted(descriptors)[3]).startswith("socket:")
+
+
+def test_both_are_in_the_sandbox(exporter):
+    for pid in both(exporter):
+        assert status(pid)["Seccomp"] == "2"
+        assert limit(pid, "Max core file size") == ["0", "0"]
+        assert limit(pid, "Max processes") == ["0", "0"]
+
+
+def test_both_are_not_dumpable(exporters):
+    """The kernel then gives what is in /proc/PID to root, whoever runs it (proc(5))."""
+    for pid in both(exporters("--security.user=nobody")):
+        assert status(pid)["Uid"].split() == [str(NOBODY)] * 4
+        assert Path(f"/proc/{pid}/environ").stat().st_uid == 0
+
+
+def test_nothing_is_open_for_writing_but_the_log_and_sockets_and_what_is_no_file(exporter):
+    for pid in both(exporter):
+        for path in Path(f"/proc/{pid}/fd").iterdir():
+            target = os.readlink(path)
+            assert path.name in "012" or re.match(r"(socket|anon_inode):", target), target
+
+
+@pytest.mark.parametrize("prefix", [UNPRIVILEGED, []], ids=["other_user", "root"])
+def test_a_service_that_starts_later_is_named_by_its_executable(
+    exporter, start, connect, prefix
+):
+    service = start(Service, "talker", script="read:100,write:100,loop", prefix=prefix)
+    exchange(connect(service.port))
+    exporter.wait_until(lambda s: s.rows("workload_request_queue_seconds_count", port=service.port))
+    assert exporter.workload_of(service.port) == service.name
+    scrape = exporter.scrape()
+    (info,) = scrape.rows("workload_info", workload=service.name)
+    assert info[0]["exe"] == str(service.path)
+    assert info[0]["runtime"] == "native"
+    assert scrape.sum("workload_threads", workload=service.name) >= 1
+    for labels, success in scrape.rows("workload_scrape_collector_success"):
+        assert success == 1, labels
+    for reason in ("identity_unreadable", "walk_failed", "thread_untracked"):
+        assert scrape.sum("workload_exporter_dropped_total", reason=reason) == 0
+
+
+def test_a_service_that_ends_is_folded_without_privileges(exporter, start):
+    service = start(Service, "talker", script="read:100,write:100,loop")
+    name = exporter.workload_of(service.port)
+    service.stop()
+    exporter.wait_for_equal(lambda s: s.sum("workload_processes", workload=name), 0)
+
+
+def test_if_the_namer_ends_it_is_said_and_the_rest_goes_on(exporters, start):
+    exporter = exporters()
+    os.kill(namer_of(exporter), signal.SIGKILL)
+    exporter.wait_for_log("the process that names services has ended")
+    service = start(Service, "talker", script="read:100,write:100,loop")
+    assert exporter.workload_of(service.port) == service.name[:15]
+    lost = exporter.scrape().sum("workload_exporter_dropped_total", reason="identity_unreadable")
+    assert lost == 1
+
+
+def test_the_namer_ends_with_the_exporter(exporters):
+    for ending in (signal.SIGTERM, signal.SIGKILL):
+        exporter = exporters()
+        namer = namer_of(exporter)
+        exporter.stop(ending)
+        wait_until(lambda: not Path(f"/proc/{namer}").exists(), SECONDS, "the namer stays")
+
+
+def test_a_user_that_does_not_exist_is_an_error_that_says_so():
+    ended = run_to_end("--web.listen-address=127.0.0.1:0", "--security.user=no such user")
+    assert ended.returncode == 1
+    assert "--security.user=no such user: there is no such user" in ended.stderr
+
+
+def test_the_sandbox_can_be_left_off(exporters):
+    exporter = exporters("--security.sandbox=off")
+    for pid in both(exporter):
+        assert status(pid)["Seccomp"] == "0"
+    assert capabilities(exporter.pid) == dict.fromkeys(SETS, 0)
+
+
+def test_each_process_has_one_thread(exporter, start):
+    """Nothing is shared between threads, because there are none (README.md, "How it works")."""
+
+    def threads():
+        return [len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in both(exporter)]
+
+    assert threads() == [1, 1]
+    for _ in range(20):
+        start(Service, "talker", script="read:100,write:100,loop")
+        exporter.scrape()
+        assert threads() == [1, 1]
