@@ -199,6 +199,11 @@ bench: deps-bench ## what services pay for being observed (BENCH="nginx redis" V
 		$(if $(VARIANTS),--variants $(VARIANTS)) $(if $(PAIRS),--pairs $(PAIRS)) \
 		$(if $(SECONDS),--seconds $(SECONDS))
 
+.PHONY: bench-scale
+bench-scale: deps-test ## how the exporter's cost grows with what it watches (BENCH="threads workloads")
+	$(Q)$(MAKE) --no-print-directory all workloads
+	$(Q)$(PYTHON) -B tests/bench/scale.py $(if $(BENCH),--crowds $(BENCH))
+
 ARM64_DIR  := $(BUILD)/kernels/userland-arm64
 ARM64_MAKE  = $(MAKE) --no-print-directory BUILD=$(BUILD)/arm64 ARCH=arm64 \
               CC="aarch64-linux-gnu-gcc --sysroot=$(CURDIR)/$(ARM64_DIR)/root"

@@ -94,3 +94,28 @@ def of_events(result):
         times = [result["variants"][name][event] for name in names]
         rows.append([event, *("-" if ns is None else time_text(ns) for ns in times)])
     return "\n" + aligned(rows)
+
+
+def of_scale(result):
+    """How the exporter's cost grows."""
+    rows = [["", "size", "scrape CPU", "series", "text", "RSS", "kernel", "BPF/exchange", "CPU meanwhile",
+             "CPU at start", "counts"]]  # fmt: skip
+    for crowd in result["crowds"]:
+        for number, level in enumerate(crowd["levels"]):
+            right = not level["wrong"] and not level["start_wrong"]
+            rows.append(
+                [
+                    "" if number else crowd["title"],
+                    str(level["size"]),
+                    time_text(level["scrape_cpu_ns"]),
+                    str(level["series"]),
+                    f"{level['text_bytes'] / 1024:.0f} KiB",
+                    size_text(level["rss_bytes"]),
+                    size_text(level["kernel_bytes"]),
+                    time_text(level["request_bpf_ns"]),
+                    time_text(level["act_cpu_ns"]),
+                    time_text(level["start_cpu_ns"]),
+                    (level["lost"] or "exact") if right else "WRONG",
+                ]
+            )
+    return aligned(rows)
