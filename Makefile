@@ -204,6 +204,15 @@ bench-scale: deps-test ## how the exporter's cost grows with what it watches (BE
 	$(Q)$(MAKE) --no-print-directory all workloads
 	$(Q)$(PYTHON) -B tests/bench/scale.py $(if $(BENCH),--crowds $(BENCH))
 
+.PHONY: bench-readme
+bench-readme: ## write the README's numbers anew from build/bench/*.json
+	$(Q)$(PYTHON) -B tests/bench/readme.py
+
+.PHONY: soak
+soak: deps-test ## ten minutes with services in trouble (SECONDS=600)
+	$(Q)$(MAKE) --no-print-directory all workloads
+	$(Q)$(PYTHON) -B tests/bench/soak.py $(if $(SECONDS),--seconds $(SECONDS))
+
 ARM64_DIR  := $(BUILD)/kernels/userland-arm64
 ARM64_MAKE  = $(MAKE) --no-print-directory BUILD=$(BUILD)/arm64 ARCH=arm64 \
               CC="aarch64-linux-gnu-gcc --sysroot=$(CURDIR)/$(ARM64_DIR)/root"

@@ -43,6 +43,11 @@ def programs(pid):
     ]
 
 
+def all_program_ids():
+    """Of the whole machine."""
+    return {program["id"] for program in _show("prog")}
+
+
 def memory_bytes(pid):
     """Kernel memory of the process's programs and of all maps that they or it hold."""
     own = programs(pid)

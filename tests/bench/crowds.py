@@ -2,9 +2,9 @@
 """
 Much of one thing, in sizes: each crowd knows how to start, and what the exporter must say of it.
 
-A crowd has a `title`, `sizes`, and per size start(size) → Crowd with wrong(scrape, first): in words,
-what the exporter says otherwise than the truth; `first` tells whether it ran before the crowd. What
-the exporter could not hold must be in its drop counters: then it is in `lost`, not in wrong().
+A crowd has a `title`, `sizes`, and wrong(scrape, first): in words, what the exporter says otherwise
+than the truth; `first` tells whether it ran before the crowd. What the exporter could not hold must
+be in its drop counters: then it is in lost(), not in wrong().
 """
 
 import re

@@ -13,10 +13,10 @@ import shutil
 import socket
 import subprocess
 import time
-from pathlib import Path
 
 import paths
 import processes
+import services
 from exposition import Endpoint, Pool
 from machine import CLIENT_CORE, SERVICE_CORE, on_core, take_precedence
 from services import Load as PoolClient
@@ -279,7 +279,5 @@ LOADS = {load.name: load for load in (Nginx, Redis, PoolServer, Locks)}
 
 
 def clean():
-    shutil.rmtree(paths.SCRATCH, ignore_errors=True)
-
-
-assert Path(paths.BUILD).is_dir(), "build first"
+    for directory in (paths.SCRATCH, services.SCRATCH):
+        shutil.rmtree(directory, ignore_errors=True)

@@ -18,6 +18,6 @@ def summary(values):
 
 
 def ratios(pairs, measure):
-    """@measure of the variant over that without, pair by pair; pairs without a value are left out."""
+    """@measure of the variant over that without, of each pair that has both."""
     found = [(measure(without), measure(variant)) for without, variant in pairs]
     return [with_it / without for without, with_it in found if without and with_it]

@@ -3,8 +3,8 @@
 """
 Measures how the exporter's cost grows with what it watches: `make bench-scale`.
 
-Each crowd comes in sizes, once beside an exporter that runs already, once before it starts. Prints a
-table and writes build/bench/scale.json. Fails if the exporter's numbers are not the truth and its
+Each crowd comes in sizes, once beside an exporter that runs already, once before it starts. Prints
+a table and writes build/bench/scale.json. Fails if the exporter's numbers are not the truth and its
 drop counters do not say why, or if a cost grows faster than what causes it.
 """
 

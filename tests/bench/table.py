@@ -98,8 +98,8 @@ def of_events(result):
 
 def of_scale(result):
     """How the exporter's cost grows."""
-    rows = [["", "size", "scrape CPU", "series", "text", "RSS", "kernel", "BPF/exchange", "CPU meanwhile",
-             "CPU at start", "counts"]]  # fmt: skip
+    rows = [["", "size", "scrape CPU", "series", "text", "RSS", "kernel", "BPF/exchange",
+             "CPU meanwhile", "CPU at start", "counts"]]  # fmt: skip
     for crowd in result["crowds"]:
         for number, level in enumerate(crowd["levels"]):
             right = not level["wrong"] and not level["start_wrong"]

@@ -142,7 +142,9 @@ def measure(load, names, count, seconds, say):
         "seconds": seconds,
         "none": without([each for those in found.values() for each in those]) if found else None,
         "variants": {
-            name: {**summarised(those), "cost": costs[name]} for name, those in found.items() if those
+            name: {**summarised(those), "cost": costs[name]}
+            for name, those in found.items()
+            if those
         },
         "unavailable": missing,
     }

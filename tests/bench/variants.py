@@ -30,9 +30,7 @@ WITH_TRACEFS = [
     ' done 2>/dev/null; exec "$@"',
     "sh",
 ]
-LIBC = next(
-    line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libc.so" in line
-)
+LIBC = re.search(r"/\S*/libc\.so\S*", Path("/proc/self/maps").read_text())[0]
 
 
 class Unavailable(Exception):

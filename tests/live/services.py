@@ -81,11 +81,13 @@ class Process:
 
 
 def own_copy(program, name=None):
-    """A bundled program under a name of its own."""
+    """A bundled program under a further name of its own."""
     SCRATCH.mkdir(parents=True, exist_ok=True)
     path = SCRATCH / (name or unique_name(program))
     if not path.exists():
-        shutil.copy(WORKLOADS / program, path)
+        # Not a copy: while one is written, the child of another thread may hold it open as well, and
+        # what is open for writing cannot be executed.
+        os.link(WORKLOADS / program, path)
     return path
 
 

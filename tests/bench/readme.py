@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the README's numbers anew from build/bench/*.json: `make bench-readme`."""
+
+import json
+import sys
+
+import paths
+from loads import LOADS
+from table import size_text, time_text
+
+BEGIN = "<!-- bench:begin -->"
+END = "<!-- bench:end -->"
+TITLES = {
+    "exporter": "workload_exporter",
+    "syscall": "workload_exporter `--requests.backend=syscall`",
+    "uprobe": "workload_exporter `--mutex.backend=uprobe`",
+    "bpftrace-requests": "bpftrace: system calls by pid and descriptor",
+    "bpftrace-switches": "bpftrace: `sched_switch`",
+    "bpftrace-locks": "bpftrace: uprobes on `pthread_mutex_lock`",
+    "bcc-syscount": "bcc `syscount -L`",
+    "bcc-runqlat": "bcc `runqlat`",
+    "bcc-cpudist": "bcc `cpudist`",
+    "bcc-funclatency": "bcc `funclatency` on `pthread_mutex_lock`",
+    "bcc-tcprtt": "bcc `tcprtt`",
+    "bcc-klockstat": "bcc `klockstat`",
+}
+
+
+class NotMeasured(Exception):
+    """A file of results is missing."""
+
+
+def result(name):
+    path = paths.RESULTS / f"{name}.json"
+    if not path.exists():
+        raise NotMeasured(f"{path} is missing: run `make bench bench-scale` first")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def markdown(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def machine_text(machine, pairs):
+    kind = "virtual, " if machine["virtual"] else ""
+    return (
+        f"Measured with `make bench bench-scale` on {machine['date']}: {machine['cpu']} ({kind}"
+        f"{machine['cores']} CPUs), Linux {machine['kernel']}. Ratios are medians of {pairs} pairs"
+        " of intervals with and without, in brackets the quartiles.\n"
+    )
+
+
+def _ratio(summary):
+    return f"{summary['median']:.3f} ({summary['lower']:.3f} to {summary['upper']:.3f})"
+
+
+def _alone_row(title, alone):
+    return [
+        f"**{title}**, alone",
+        f"{alone['requests_per_second']['median']:.0f}/s",
+        time_text(alone["p99_ns"]["median"]),
+        time_text(alone["cpu_ns_per_request"]["median"]),
+        "",
+    ]
+
+
+def _variant_row(name, numbers):
+    return [
+        TITLES[name],
+        _ratio(numbers["throughput"]),
+        time_text(numbers["p99_ns"]["median"]),
+        time_text(numbers["cpu_ns_per_request"]["median"]),
+        time_text(numbers["cost"]["bpf_ns_per_request"]),
+    ]
+
+
+def throughput_table(results):
+    rows = []
+    for each in results:
+        rows.append(_alone_row(each["title"], each["none"]))
+        rows += [_variant_row(name, numbers) for name, numbers in each["variants"].items()]
+        rows += [[TITLES[name], "does not run here", "", "", ""] for name in each["unavailable"]]
+    head = ["beside the service", "throughput", "p99", "CPU of the service per request",
+            "BPF per request"]  # fmt: skip
+    return markdown(head, rows)
+
+
+def events_table(events):
+    names = list(events["variants"])
+    rows = [
+        [event, *(time_text(events["variants"][name][event]) for name in names)]
+        for event in events["variants"][names[0]]
+    ]
+    return markdown(["BPF time of one event", *(TITLES[name] for name in names)], rows)
+
+
+def scale_table(scale):
+    rows = [
+        [
+            f"{level['size']} {crowd['title']}",
+            time_text(level["scrape_cpu_ns"]),
+            str(level["series"]),
+            size_text(level["rss_bytes"]),
+            size_text(level["kernel_bytes"]),
+            time_text(level["start_cpu_ns"]),
+        ]
+        for crowd in scale["crowds"]
+        for level in (crowd["levels"][0], crowd["levels"][-1])
+    ]
+    head = ["with", "CPU of a scrape", "series", "resident memory", "kernel memory",
+            "CPU of the exporter's start"]  # fmt: skip
+    return markdown(head, rows)
+
+
+def block():
+    results = [result(name) for name in LOADS]
+    events, scale = result("events"), result("scale")
+    pairs = results[0]["none"]["requests_per_second"]["pairs"] // len(results[0]["variants"])
+    return "\n".join(
+        [
+            machine_text(results[0]["machine"], pairs),
+            throughput_table(results),
+            events_table(events),
+            scale_table(scale),
+        ]
+    )
+
+
+def replaced(readme, numbers):
+    if readme.count(BEGIN) != 1 or readme.count(END) != 1 or readme.find(BEGIN) > readme.find(END):
+        raise NotMeasured(f"README.md needs the markers {BEGIN} and {END} once, in this order")
+    head, rest = readme.split(BEGIN)
+    return f"{head}{BEGIN}\n{numbers}{END}{rest.split(END)[1]}"
+
+
+def main():
+    readme = paths.ROOT / "README.md"
+    readme.write_text(replaced(readme.read_text(encoding="utf-8"), block()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except NotMeasured as reason:
+        sys.exit(f"bench-readme: {reason}")
