@@ -24,6 +24,10 @@ def tree_cpu_ns(pid):
     return sum(cpu_ns(each) for each in tree(pid))
 
 
-def rss_bytes(pid):
+def _rss_bytes(pid):
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0]) * 1024
+
+
+def tree_rss_bytes(pid):
+    return sum(_rss_bytes(each) for each in tree(pid))

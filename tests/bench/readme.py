@@ -79,7 +79,8 @@ def _variant_row(name, numbers):
 def throughput_table(results):
     rows = []
     for each in results:
-        rows.append(_alone_row(each["title"], each["none"]))
+        if each["none"]:
+            rows.append(_alone_row(each["title"], each["none"]))
         rows += [_variant_row(name, numbers) for name, numbers in each["variants"].items()]
         rows += [[TITLES[name], "does not run here", "", "", ""] for name in each["unavailable"]]
     head = ["beside the service", "throughput", "p99", "CPU of the service per request",

@@ -47,15 +47,15 @@ def settled(exporter, crowd, first):
 
 def scrape_cost(exporter):
     exporter.scrape()
-    before = processes.cpu_ns(exporter.pid)
+    before = processes.tree_cpu_ns(exporter.pid)
     for _ in range(SCRAPES):
         time.sleep(SWEEP_SECONDS)
         text = exporter.scrape().text
     return {
-        "scrape_cpu_ns": (processes.cpu_ns(exporter.pid) - before) / SCRAPES,
+        "scrape_cpu_ns": (processes.tree_cpu_ns(exporter.pid) - before) / SCRAPES,
         "text_bytes": len(text),
         "series": sum(not line.startswith("#") for line in text.splitlines()),
-        "rss_bytes": processes.rss_bytes(exporter.pid),
+        "rss_bytes": processes.tree_rss_bytes(exporter.pid),
         "kernel_bytes": bpf.memory_bytes(exporter.pid),
     }
 
@@ -76,11 +76,11 @@ def request_ns(exporter):
 def beside_running(kind, size):
     """The exporter runs, then the crowd comes."""
     with Exporter() as exporter:
-        cpu_ns = processes.cpu_ns(exporter.pid)
+        cpu_ns = processes.tree_cpu_ns(exporter.pid)
         crowd = kind(size)
         try:
             crowd.act()
-            act_cpu_ns = processes.cpu_ns(exporter.pid) - cpu_ns
+            act_cpu_ns = processes.tree_cpu_ns(exporter.pid) - cpu_ns
             scrape, wrong = settled(exporter, crowd, True)
             return {
                 **scrape_cost(exporter),
@@ -99,7 +99,7 @@ def found_at_start(kind, size):
     crowd = kind(size)
     try:
         with Exporter() as exporter:
-            start_cpu_ns = processes.cpu_ns(exporter.pid)
+            start_cpu_ns = processes.tree_cpu_ns(exporter.pid)
             _, wrong = settled(exporter, crowd, False)
         return {"start_cpu_ns": start_cpu_ns, "start_wrong": wrong}
     finally:

@@ -58,7 +58,7 @@ class Life:
 
     def _sample(self, scrape):
         numbers = {
-            "rss": processes.rss_bytes(self.exporter.pid),
+            "rss": processes.tree_rss_bytes(self.exporter.pid),
             "descriptors": descriptors(self.exporter.pid),
         }
         for labels, value in scrape.rows("workload_exporter_map_entries"):

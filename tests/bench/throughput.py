@@ -10,16 +10,15 @@ from variants import VARIANTS, Unavailable
 
 SETTLE_SECONDS = 3
 SCRAPES = 10
+MEANS_TOLERANCE = {"service": 0.02, "duration": 0.03}  # that of the live tests
 
 
 def is_exporter(variant):
     return hasattr(variant, "scrape")
 
 
-def checked(load, variant, interval):
-    """What the exporter says otherwise than the client, after everything has come to its end."""
-    if not is_exporter(variant):
-        return []
+def compare(load, variant, interval):
+    """Adds to the interval what the exporter says otherwise than the client, once all has ended."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
         scrape = variant.scrape()
@@ -29,7 +28,8 @@ def checked(load, variant, interval):
         time.sleep(0.1)
     dropped = {row[0]["reason"]: row[1] for row in scrape.rows("workload_exporter_dropped_total")}
     lost = ", ".join(f"{reason} {count}" for reason, count in dropped.items() if count)
-    return [f"{each} (dropped: {lost or 'nothing'})" for each in wrong]
+    interval["wrong"] = [f"{each} (dropped: {lost or 'nothing'})" for each in wrong]
+    interval["means"] = load.means(scrape, interval) if hasattr(load, "means") else {}
 
 
 def interval_beside(load, name, seconds):
@@ -37,7 +37,8 @@ def interval_beside(load, name, seconds):
     variant = VARIANTS[name]()
     try:
         interval = load.measure(seconds)
-        interval["wrong"] = checked(load, variant, interval)
+        if is_exporter(variant):
+            compare(load, variant, interval)
         return interval
     finally:
         variant.stop()
@@ -52,10 +53,10 @@ def pair(load, name, seconds, variant_first):
 
 def _scrape_cpu_ns(exporter):
     exporter.scrape()
-    before = processes.cpu_ns(exporter.pid)
+    before = processes.tree_cpu_ns(exporter.pid)
     for _ in range(SCRAPES):
         exporter.scrape()
-    return (processes.cpu_ns(exporter.pid) - before) / SCRAPES
+    return (processes.tree_cpu_ns(exporter.pid) - before) / SCRAPES
 
 
 def cost_beside(load, name, seconds):
@@ -66,7 +67,7 @@ def cost_beside(load, name, seconds):
     variant = VARIANTS[name]()
     try:
         with bpf.statistics():
-            before, cpu_ns = bpf.programs(variant.pid), processes.cpu_ns(variant.pid)
+            before, cpu_ns = bpf.programs(variant.pid), processes.tree_cpu_ns(variant.pid)
             interval = load.measure(seconds)
             ran = bpf.ran_between(before, bpf.programs(variant.pid))
         cost = {
@@ -79,8 +80,8 @@ def cost_beside(load, name, seconds):
             },
             "bpf_ns_per_request": sum(ns for _, ns in ran.values()) / interval["requests"],
             "bpf_runs_per_request": sum(runs for runs, _ in ran.values()) / interval["requests"],
-            "cpu_share": (processes.cpu_ns(variant.pid) - cpu_ns) / 1e9 / interval["seconds"],
-            "rss_bytes": processes.rss_bytes(variant.pid),
+            "cpu_share": (processes.tree_cpu_ns(variant.pid) - cpu_ns) / 1e9 / interval["seconds"],
+            "rss_bytes": processes.tree_rss_bytes(variant.pid),
             "kernel_bytes": bpf.memory_bytes(variant.pid),
         }
         if is_exporter(variant):
@@ -98,8 +99,19 @@ def _cpu_per_request(interval):
     return interval["cpu_ns"] / interval["requests"]
 
 
+def _wrong_means(intervals):
+    """Times that are off in the median; in one interval the scheduler may come between two clocks."""
+    wrong = []
+    for what, tolerance in MEANS_TOLERANCE.items():
+        means = [interval["means"][what] for interval in intervals if interval.get("means")]
+        if means and abs(pairs.summary(means)["median"] - 1) > tolerance:
+            wrong.append(f"{what} is {pairs.summary(means)['median']:.3f} of what own clocks say")
+    return wrong
+
+
 def summarised(found):
     """What the pairs of one variant come to."""
+    beside = [interval for _, interval in found]
     return {
         "throughput": pairs.summary(pairs.ratios(found, _rate)),
         "p99": pairs.summary(pairs.ratios(found, lambda interval: interval["p99_ns"])),
@@ -107,7 +119,8 @@ def summarised(found):
         "requests_per_second": pairs.summary([_rate(variant) for _, variant in found]),
         "p99_ns": pairs.summary([variant["p99_ns"] for _, variant in found]),
         "cpu_ns_per_request": pairs.summary([_cpu_per_request(variant) for _, variant in found]),
-        "wrong": [each for _, variant in found for each in variant["wrong"]],
+        "wrong": [each for interval in beside for each in interval.get("wrong", [])]
+        + _wrong_means(beside),
         "intervals": found,
     }
 

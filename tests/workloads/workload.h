@@ -146,6 +146,14 @@ static inline void rounds_compute(uint64_t rounds)
 		__asm__ volatile("");
 }
 
+static inline uint64_t clock_thread_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
 /* How many rounds take @us here: by the fastest of some trials, because others may interfere. */
 static inline uint64_t rounds_of_us(long us)
 {
@@ -153,12 +161,13 @@ static inline uint64_t rounds_of_us(long us)
 	uint64_t fastest_ns = UINT64_MAX;
 	int i;
 
-	for (i = 0; i < 20; i++) {
-		uint64_t begin = clock_now_ns();
+	for (i = 0; i < 100; i++) {
+		uint64_t begin = clock_thread_ns(), took;
 
 		rounds_compute(trial);
-		if (clock_now_ns() - begin < fastest_ns)
-			fastest_ns = clock_now_ns() - begin;
+		took = clock_thread_ns() - begin;
+		if (took < fastest_ns)
+			fastest_ns = took;
 	}
 	return trial * (uint64_t)us * NS_PER_US / fastest_ns;
 }
