@@ -100,7 +100,7 @@ def _cpu_per_request(interval):
 
 
 def _wrong_means(intervals):
-    """Times that are off in the median; in one interval the scheduler may come between two clocks."""
+    """Times off in the median; in one interval the scheduler may come between two clocks."""
     wrong = []
     for what, tolerance in MEANS_TOLERANCE.items():
         means = [interval["means"][what] for interval in intervals if interval.get("means")]
