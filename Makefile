@@ -75,7 +75,7 @@ LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle netw
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*.[ch] exporter/*/*.[ch] tests/*/*.[ch])
 
 .PHONY: help deps deps-test deps-bench deps-lint all bpf-all run demo test test-unit test-bpf test-live \
-        test-kernels workloads bench bench-render lint format clean install readme
+        test-kernels workloads bench bench-render bench-scrape lint format clean install readme
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -192,6 +192,10 @@ $(BUILD)/bench/render: tests/bench/render.c $(PURE:%.c=$(BUILD)/%.o) $(PROTO:=.o
 
 bench-render: $(BUILD)/bench/render ## CPU time of rendering 10 000 series in each format
 	$(Q)$<
+
+bench-scrape: deps-test ## a scrape of 10 000 series beside other exporters (WRITE=README.md)
+	$(Q)$(MAKE) --no-print-directory all workloads
+	$(Q)$(PYTHON) -B tests/bench/scrape.py $(if $(WRITE),--write $(WRITE))
 
 bench: deps-bench ## what services pay for being observed (BENCH="nginx redis" VARIANTS=exporter PAIRS=4)
 	$(Q)$(MAKE) --no-print-directory all workloads

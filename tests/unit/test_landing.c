@@ -13,19 +13,27 @@ static void render_landing(const char *workload, struct buffer *out)
 		{ .workload = workload, .runtime = "jvm", .processes = 3 }
 	};
 	struct endpoint_row endpoints[] = {
-		{ .workload = workload, .port = "8080", .queued = 4, .in_service = 5 },
-		{ .workload = "another", .port = "9999" },
+		{ .workload = "", .port = "9999" },
+		{ .workload = workload, .port = "80", .queued = 1, .in_service = 2 },
+		{ .workload = workload,
+		  .port = "8080",
+		  .connections = 3,
+		  .queued = 4,
+		  .in_service = 5 },
+		{ .workload = "zzz", .port = "9999" },
 	};
-	struct probe_row probes[] = { { "requests", "sk_data_ready", 1 },
-				      { "threads", "sched_switch", 0 } };
+	struct probe_row probes[] = { { "requests", "readable", 1 },
+				      { "threads", "rename", 0 },
+				      { "threads", "switch", 1 },
+				      { "threads", "walk", 0 } };
 	struct build_row build = { "1.2.3", "abcdef", "main", "gcc" };
 	struct snapshot snapshot = {
 		.workloads = workloads,
 		.workloads_len = 1,
 		.endpoints = endpoints,
-		.endpoints_len = 2,
+		.endpoints_len = 4,
 		.probes = probes,
-		.probes_len = 2,
+		.probes_len = 4,
 		.build = &build,
 	};
 
@@ -46,11 +54,28 @@ Test(landing, shows_what_is_watched_and_attached)
 	expect_contains(&page, "Version 1.2.3");
 	expect_contains(&page, "<a href=\"/metrics\">");
 	expect_contains(&page, "<a href=\"/-/healthy\">");
-	expect_contains(&page, "<tr><td>shop</td><td>jvm</td><td>3</td>"
-			       "<td>8080: 4 queued, 5 in service</td></tr>");
-	expect_contains(&page, "<tr><td>requests</td><td>sk_data_ready</td><td>yes</td></tr>");
-	expect_contains(&page,
-			"<tr><td>threads</td><td>sched_switch</td><td class=\"no\">no</td></tr>");
+	expect_contains(&page, "<tbody>\n<tr><td class=\"name\" rowspan=\"2\">shop</td>"
+			       "<td rowspan=\"2\">jvm</td><td class=\"n\" rowspan=\"2\">3</td>"
+			       "<td class=\"n\">80</td>");
+	expect_contains(&page, "<tr><td class=\"n\">8080</td><td class=\"n\">3</td>"
+			       "<td class=\"n\">4</td><td class=\"n\">5</td></tr>");
+	cr_expect_null(strstr(page.data, "9999"), "a port of somebody else");
+	expect_contains(&page, ">requests</td><td class=\"n\">1 of 1</td><td class=\"no\"></td>");
+	expect_contains(&page, ">threads</td><td class=\"n\">1 of 3</td>"
+			       "<td class=\"no\">rename, walk</td>");
+}
+
+Test(landing, a_service_without_processes_is_told_from_one_that_lives)
+{
+	_cleanup_(buffer_free) struct buffer page = BUFFER_INIT(65536);
+	struct workload_row row = { .workload = "shop", .runtime = "jvm" };
+	struct snapshot snapshot = { .workloads = &row, .workloads_len = 1 };
+
+	cr_assert_eq(landing_render(&snapshot, "/metrics", &page), 0);
+	buffer_char(&page, '\0');
+	expect_contains(&page, "<tbody class=\"gone\">");
+	expect_contains(&page, "<td colspan=\"4\"></td></tr>");
+	cr_expect_null(strstr(page.data, "Probes"), "nothing is known of them");
 }
 
 Test(landing, names_cannot_become_markup)
@@ -59,6 +84,6 @@ Test(landing, names_cannot_become_markup)
 
 	render_landing("<script>alert(\"'&'\")</script>\x01\xff", &page);
 	cr_expect_null(strstr(page.data, "<script"));
-	expect_contains(&page, "<td>&lt;script&gt;alert(&quot;&#39;&amp;&#39;&quot;)&lt;/script&gt;"
+	expect_contains(&page, ">&lt;script&gt;alert(&quot;&#39;&amp;&#39;&quot;)&lt;/script&gt;"
 			       "\xef\xbf\xbd\xef\xbf\xbd</td>");
 }
