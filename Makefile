@@ -22,7 +22,8 @@ DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf
              libseccomp-dev libdeflate-dev libprotobuf-c-dev protobuf-c-compiler
 DEPS_DEMO := python3
 DEPS_TEST := libcriterion-dev python3 python3-pytest python3-prometheus-client prometheus nginx-light \
-             redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless
+             redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless \
+             openssl systemd
 DEPS_BENCH := bpftrace libbpf-tools util-linux
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
 
@@ -244,7 +245,13 @@ readme: ## write the README's metric table anew from exporter/metrics.def
 clean: ## remove build/
 	$(Q)rm -rf $(BUILD)
 
-install: all ## install the binary to DESTDIR and prefix
+install: all ## install the binary and the systemd units to DESTDIR and prefix
 	$(Q)install -D -m 0755 $(BUILD)/workload_exporter $(DESTDIR)$(prefix)/bin/workload_exporter
+	$(Q)install -D -m 0644 -t $(DESTDIR)$(prefix)/lib/systemd/system \
+		scripts/systemd/workload_exporter.service scripts/systemd/workload_exporter.socket
+	$(Q)sed -i 's|/usr/local/bin|$(prefix)/bin|' \
+		$(DESTDIR)$(prefix)/lib/systemd/system/workload_exporter.service
+	$(Q)install -D -m 0644 scripts/systemd/workload_exporter.sysusers \
+		$(DESTDIR)$(prefix)/lib/sysusers.d/workload_exporter.conf
 
 -include $(OBJECTS:.o=.d) $(UNIT_OBJECTS:.o=.d) $(WORKLOADS:=.d) $(wildcard $(BUILD)/bpf/*/*.d)

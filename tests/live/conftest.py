@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.register_assert_rewrite("exporter", "services", "clients", "exposition")
+pytest.register_assert_rewrite("exporter", "services", "clients", "exposition", "web")
 
 import services
 from exporter import Exporter
@@ -76,18 +76,34 @@ def connect():
         connection.close()
 
 
-@pytest.fixture
-def exporters():
-    """exporters(...) starts a further exporter that ends with the test at the latest."""
+def _exporters():
     running = []
 
     def function(*arguments, **options):
         running.append(Exporter(*arguments, **options))
         return running[-1]
 
+    def stop_all():
+        for exporter in running:
+            exporter.stop()
+
+    return function, stop_all
+
+
+@pytest.fixture
+def exporters():
+    """exporters(...) starts a further exporter that ends with the test at the latest."""
+    function, stop_all = _exporters()
     yield function
-    for exporter in running:
-        exporter.stop()
+    stop_all()
+
+
+@pytest.fixture(scope="module")
+def exporters_for_module():
+    """The same for the tests of one file together."""
+    function, stop_all = _exporters()
+    yield function
+    stop_all()
 
 
 @pytest.fixture

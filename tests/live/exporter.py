@@ -22,19 +22,34 @@ POLL_SECONDS = 0.1
 
 
 class Exporter:
-    """Runs until stop(); `log` is what it wrote on standard error so far, line by line."""
+    """
+    Runs until stop(); `log` is what it wrote on standard error so far, line by line. @launcher is
+    a command that executes the one that follows; @options are for Popen.
+    """
 
-    def __init__(self, *arguments, address="127.0.0.1:0"):
+    def __init__(self, *arguments, address="127.0.0.1:0", launcher=(), **options):
         flags = os.environ.get("WORKLOAD_EXPORTER_FLAGS", "").split()
-        command = [str(BINARY), f"--web.listen-address={address}", *flags, *arguments]
+        command = [*launcher, str(BINARY), f"--web.listen-address={address}", *flags, *arguments]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options
         )
         self.log = []
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read_log, daemon=True)
         self._reader.start()
-        self.port = int(self.wait_for_log(r"listening on http://\S+:(\d+)/")[1])
+        self.port = int(self.wait_for_log(r"listening on https?://\S+:(\d+)/")[1])
+
+    def ports(self, count):
+        """The ports of the first @count addresses on which it listens."""
+
+        def said():
+            pattern = r"listening on https?://\S+:(\d+)/"
+            found = [re.search(pattern, line or "") for line in self.log]
+            return [int(match[1]) for match in found if match]
+
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(said()) >= count, START_SECONDS), self.log
+        return said()
 
     def _read_log(self):
         for line in self.process.stderr:
