@@ -15,9 +15,12 @@ from exposition import Endpoint, Scrape
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 BINARY = BUILD / "workload_exporter"
-START_SECONDS = 20
-STOP_SECONDS = 10
-WAIT_SECONDS = 10
+# On an emulated machine (tests/kernels) everything takes longer, and tests do less.
+EMULATED = "WORKLOAD_TEST_EMULATED" in os.environ
+SLOWER = 5 if EMULATED else 1
+START_SECONDS = 20 * SLOWER
+STOP_SECONDS = 10 * SLOWER
+WAIT_SECONDS = 10 * SLOWER
 POLL_SECONDS = 0.1
 
 

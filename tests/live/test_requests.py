@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests of real servers: counted exactly, timed as the servers and clients time them."""
 
-import os
 import subprocess
 import time
 
 import pytest
 
 from clients import REQUEST, exchange, receive, reset
+from exporter import SLOWER
 from exposition import Endpoint, Pool, PoolChange
 from services import Load, Nginx, Redis, Service
 
 
-# An emulated machine takes minutes for as many as others take in a second.
-FEWER = 5 if "WORKLOAD_TEST_EMULATED" in os.environ else 1
-NGINX_REQUESTS = 20000 // FEWER
-REDIS_REQUESTS = 100000 // FEWER
+NGINX_REQUESTS = 20000 // SLOWER
+REDIS_REQUESTS = 100000 // SLOWER
 
 
 def run(*command):
@@ -206,7 +204,9 @@ def test_stuck_event_loop_shows_ten_queued_requests(exporter, start, connect):
 
 def test_workers_whose_clients_have_reset_are_idle_again(exporter, start, connect):
     """They wait for work on a condition variable, which in a request would be `wait`."""
-    server = start(Service, "pool_server", mode="queue", workers=4, service_us=1500000)
+    server = start(
+        Service, "pool_server", mode="queue", workers=4, service_us=1500000 * SLOWER
+    )
     workload = exporter.workload_of(server.port)
     clients = [connect(server.port) for _ in range(4)]
     for client in clients:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 pytest plugin for emulated machines: the live tests as they are, with wider tolerances of times and
-more patience.
+more patience with commands. What the tests themselves make longer or fewer is multiplied with
+SLOWER (tests/live/exporter.py).
 
 An instruction costs 10 to 30 times what it does elsewhere, unevenly, and the emulator itself waits
 for a CPU. Two clocks that are read a few instructions apart differ by that. What is counted is
@@ -53,12 +54,3 @@ def pytest_collection_modifyitems(config, items):
     unfit = [item for item in items if _is_unfit(item)]
     config.hook.pytest_deselected(items=unfit)
     items[:] = [item for item in items if item not in unfit]
-
-
-def pytest_sessionstart(session):
-    import exporter  # on the path since the conftest of the live tests
-
-    exporter.START_SECONDS *= PATIENCE
-    kind = exporter.Exporter
-    for wait in (kind.wait_until, kind.wait_for_equal, kind.wait_for_endpoint):
-        wait.__defaults__ = (exporter.WAIT_SECONDS * PATIENCE,)
