@@ -30,11 +30,9 @@ DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
 # What the kernel matrix needs, and what its emulated arm64 machine runs from and is linked with.
 DEPS_KERNELS := qemu-system-x86 qemu-system-arm busybox-static cpio zstd debian-archive-keyring \
                 gcc-aarch64-linux-gnu
-ARM64_USERLAND := dash bash coreutils grep sed mount util-linux procps libc6-dev libbpf-dev libelf-dev \
-                  zlib1g-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev libcap-dev \
-                  libseccomp-dev libdeflate-dev libprotobuf-c-dev busybox-static bpftool llvm python3 \
-                  python3-pytest python3-prometheus-client nginx-light redis-server redis-tools \
-                  apache2-utils iproute2 curl
+ARM64_USERLAND := $(filter %-dev,$(DEPS)) dash bash coreutils grep sed mount util-linux procps \
+                  busybox-static bpftool llvm python3 python3-pytest python3-prometheus-client \
+                  nginx-light redis-server redis-tools apache2-utils iproute2 curl
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
