@@ -242,12 +242,13 @@ def test_each_pipelined_request_has_waited_since_it_arrived(exporter, talk):
 @pytest.mark.parametrize("late_seconds", [None, 0.05], ids=["there", "late"])
 def test_a_body_that_is_not_wanted_is_no_abandoned_request(exporter, talk, connect, late_seconds):
     """413: the answer follows the first bytes, and the connection closes with the others unread."""
-    case = talk(f"once:100,sleep:{100 * SLOWER},write:100,sleep:{50 * SLOWER}")
+    slower = SLOWER**2  # all clients have sent before the first is answered
+    case = talk(f"once:100,sleep:{100 * slower},write:100,sleep:{50 * slower}")
     clients = [case.client] + [connect(case.port) for _ in range(19)]
     for client in clients:
         client.sendall(REQUEST if late_seconds else REQUEST * 50)
     if late_seconds:
-        time.sleep(late_seconds * SLOWER)
+        time.sleep(late_seconds * slower)
         for client in clients:
             client.sendall(REQUEST * 49)
     for client in clients:
