@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One workload: its requests, its queue, its threads, its locks, its connections."""
+
+from panels import column, dashboard, heatmap, repeated, states, table, target, timeseries
+from promql import BUSY, WORKLOADS, buckets, gauge, mean, quantile, rate, share, utilization
+
+QUEUE = "workload_request_queue_seconds"
+SERVICE = "workload_request_service_seconds"
+DURATION = "workload_request_duration_seconds"
+MUTEX = "workload_mutex_wait_seconds"
+RUNQUEUE = "workload_runqueue_wait_seconds"
+DISK = "workload_disk_wait_seconds"
+PORT = "workload, port"
+PORT_LEGEND = "{{workload}}:{{port}}"
+POOL = "workload, pool"
+POOL_LEGEND = "{{workload}} {{pool}}"
+
+
+def quantiles(title, description, metric, by=PORT, legend=PORT_LEGEND):
+    """p50, p90, p99 and mean of a histogram."""
+    found = [
+        target(quantile(q, metric, by), f"{legend} {name}", exemplar=True)
+        for q, name in ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"))
+    ]
+    found.append(target(mean(metric, by), f"{legend} mean"))
+    return timeseries(title, description, found, "s")
+
+
+def requests():
+    heatmaps = [
+        heatmap(
+            "Queue time",
+            "From the arrival of a request until a thread read it.",
+            buckets(QUEUE),
+        ),
+        heatmap(
+            "Service time",
+            "From the read of a request to the last send of its answer.",
+            buckets(SERVICE),
+        ),
+        heatmap("Duration", "Queue and service time together.", buckets(DURATION)),
+    ]
+    lines = [
+        quantiles("Queue time, quantiles", "Longer: too few threads, or none that reads.", QUEUE),
+        quantiles("Service time, quantiles", "Longer: look at what the threads do.", SERVICE),
+        quantiles("Duration, quantiles", "What a client waits, but for the network.", DURATION),
+    ]
+    counts = [
+        timeseries(
+            "Requests",
+            "Answered requests per second.",
+            [target(rate(DURATION + "_count", PORT), PORT_LEGEND, exemplar=True)],
+            "reqps",
+        ),
+        timeseries(
+            "In service",
+            "Requests that a thread has read and that are not answered yet: now, and on average "
+            "since the scrape before (Little's law).",
+            [
+                target(gauge("workload_requests_in_service", PORT), PORT_LEGEND),
+                target(rate(SERVICE + "_sum", PORT), f"{PORT_LEGEND} mean"),
+            ],
+            "short",
+        ),
+        timeseries(
+            "Abandoned",
+            "Requests whose connection closed before a thread read them (queued) or before they "
+            "were answered (service).",
+            [
+                target(
+                    rate("workload_requests_abandoned_total", PORT + ", stage"),
+                    f"{PORT_LEGEND} {{{{stage}}}}",
+                )
+            ],
+            "reqps",
+        ),
+    ]
+    return "Requests", [(9, counts), (9, heatmaps), (10, lines)]
+
+
+def queue():
+    return "Queue", [
+        (
+            9,
+            [
+                timeseries(
+                    "Queue depth",
+                    "Requests that have arrived and that no thread has read: now, and on average "
+                    "since the scrape before (Little's law: exact, whatever the interval).",
+                    [
+                        target(gauge("workload_requests_queued", PORT), f"{PORT_LEGEND} now"),
+                        target(rate(QUEUE + "_sum", PORT), f"{PORT_LEGEND} mean"),
+                    ],
+                    "short",
+                ),
+                timeseries(
+                    "Oldest queued",
+                    "Age of the oldest request that no thread has read. If it grows as fast as the "
+                    "clock, nobody reads any more.",
+                    [
+                        target(
+                            gauge(
+                                "workload_request_oldest_queued_seconds", PORT, operation="max"
+                            ),
+                            PORT_LEGEND,
+                        )
+                    ],
+                    "s",
+                ),
+            ],
+        ),
+        (
+            9,
+            [
+                timeseries(
+                    "Accept queue",
+                    "Connections that wait to be accepted, and how many may.",
+                    [
+                        target(
+                            gauge("workload_accept_queue_connections", PORT), f"{PORT_LEGEND} waiting"
+                        ),
+                        target(
+                            gauge("workload_accept_queue_limit_connections", PORT),
+                            f"{PORT_LEGEND} limit",
+                        ),
+                    ],
+                    "short",
+                ),
+                timeseries(
+                    "Accept queue overflows",
+                    "Drop events of the listening sockets per second: above 0 clients try in vain.",
+                    [
+                        target(
+                            rate("workload_accept_queue_overflows_total", PORT), PORT_LEGEND
+                        )
+                    ],
+                    "ops",
+                ),
+                quantiles(
+                    "Accept wait",
+                    "From the end of the handshake until the server accepted the connection; only "
+                    "with the syscall backend.",
+                    "workload_accept_wait_seconds",
+                ),
+            ],
+        ),
+    ]
+
+
+def threads():
+    by_pool = ', pool=~"$pool"'
+    return "Threads", [
+        (
+            9,
+            [
+                repeated(
+                    states(
+                        "Threads of $pool",
+                        "Mean number of threads in each state: they add up to the number of "
+                        "threads. Everything but idle is busy.",
+                        [
+                            target(
+                                rate("workload_thread_seconds_total", "state", by_pool),
+                                "{{state}}",
+                            )
+                        ],
+                    ),
+                    "pool",
+                    3,
+                )
+            ],
+        ),
+        (
+            9,
+            [
+                timeseries(
+                    "Utilization",
+                    "Busy time / (threads x time). Near 100 % with a queue: too few threads, or "
+                    "threads that are held up.",
+                    [target(utilization(POOL), POOL_LEGEND)],
+                    "percentunit",
+                    limit=1,
+                ),
+                states(
+                    "Threads now",
+                    "What the threads of all selected workloads do at this instant.",
+                    [target(gauge("workload_threads", "state"), "{{state}}")],
+                ),
+                timeseries(
+                    "Threads started and exited",
+                    "Churn: a pool that starts threads all the time pays for it.",
+                    [
+                        target(rate("workload_threads_started_total", POOL), f"{POOL_LEGEND} started"),
+                        target(rate("workload_threads_exited_total", POOL), f"{POOL_LEGEND} exited"),
+                    ],
+                    "ops",
+                ),
+            ],
+        ),
+        (
+            9,
+            [
+                heatmap(
+                    "Run-queue wait", "From wanting a CPU until running.", buckets(RUNQUEUE)
+                ),
+                quantiles(
+                    "Run-queue wait, quantiles",
+                    "Longer: too few CPUs, or a CPU limit. More threads make it worse.",
+                    RUNQUEUE,
+                    POOL,
+                    POOL_LEGEND,
+                ),
+                timeseries(
+                    "Wanting a CPU",
+                    "Mean number of threads that want a CPU and have none.",
+                    [
+                        target(
+                            rate("workload_thread_seconds_total", POOL, ', state="runnable"'),
+                            POOL_LEGEND,
+                        )
+                    ],
+                    "short",
+                ),
+            ],
+        ),
+    ]
+
+
+def locks(with_acquisitions):
+    acquisitions = []
+    if with_acquisitions:
+        acquisitions = [
+            timeseries(
+                "Lock acquisitions",
+                "Acquisitions per second, free locks included; only with --mutex.backend=uprobe.",
+                [target(rate("workload_mutex_acquisitions_total", POOL), POOL_LEGEND)],
+                "ops",
+            )
+        ]
+    return "Locks and I/O", [
+        (
+            9,
+            [
+                timeseries(
+                    "Lock share",
+                    "Part of the busy time that threads are blocked on a lock.",
+                    [target(share(POOL, 'state="lock"', BUSY), POOL_LEGEND)],
+                    "percentunit",
+                    limit=1,
+                ),
+                timeseries(
+                    "Waiting for a lock",
+                    "Mean number of threads that are blocked on a lock, from the waits that have "
+                    "ended, and acquisitions per second that slept.",
+                    [
+                        target(rate(MUTEX + "_sum", POOL), f"{POOL_LEGEND} threads"),
+                        target(rate(MUTEX + "_count", POOL), f"{POOL_LEGEND} waits/s"),
+                    ],
+                    "short",
+                ),
+                heatmap(
+                    "Lock wait", "One observation for each acquisition that slept.", buckets(MUTEX)
+                ),
+            ],
+        ),
+        (
+            9,
+            [
+                quantiles(
+                    "Lock wait, quantiles",
+                    "How long an acquisition that slept has waited.",
+                    MUTEX,
+                    POOL,
+                    POOL_LEGEND,
+                ),
+                heatmap("Disk wait", "Each time that a thread was blocked on a disk.", buckets(DISK)),
+                quantiles(
+                    "Disk wait, quantiles",
+                    "How long threads were blocked on a disk.",
+                    DISK,
+                    POOL,
+                    POOL_LEGEND,
+                ),
+                *acquisitions,
+            ],
+        ),
+    ]
+
+
+def connections():
+    return "Connections", [
+        (
+            9,
+            [
+                timeseries(
+                    "Open connections",
+                    "Open server-side connections.",
+                    [target(gauge("workload_connections", PORT), PORT_LEGEND)],
+                    "short",
+                ),
+                timeseries(
+                    "Accepted connections",
+                    "New connections per second, by how the server drives the socket.",
+                    [
+                        target(
+                            rate("workload_connections_accepted_total", PORT + ", io_model"),
+                            f"{PORT_LEGEND} {{{{io_model}}}}",
+                        )
+                    ],
+                    "cps",
+                ),
+                timeseries(
+                    "Traffic",
+                    "Bytes read from and sent to clients.",
+                    [
+                        target(rate("workload_received_bytes_total", PORT), f"{PORT_LEGEND} received"),
+                        target(rate("workload_sent_bytes_total", PORT), f"{PORT_LEGEND} sent"),
+                    ],
+                    "Bps",
+                ),
+                timeseries(
+                    "Unrequested sends",
+                    "Sends with no request in service: a server that speaks first, a push.",
+                    [target(rate("workload_unrequested_sends_total", PORT), PORT_LEGEND)],
+                    "ops",
+                ),
+            ],
+        ),
+    ]
+
+
+def identity():
+    return "Identity", [
+        (
+            7,
+            [
+                table(
+                    "What it is",
+                    "What is known of the workload on each instance; empty: not known.",
+                    [
+                        "max by (workload, instance, exe, runtime, unit, container)"
+                        f" (workload_info{{{WORKLOADS}}})"
+                    ],
+                    "workload",
+                    [
+                        column(name, name.capitalize())
+                        for name in ("workload", "instance", "exe", "runtime", "unit", "container")
+                    ],
+                    "Workload",
+                ),
+                timeseries(
+                    "Processes",
+                    "Processes that are alive.",
+                    [target(gauge("workload_processes", "workload, instance"), "{{instance}}")],
+                    "short",
+                ),
+            ],
+        )
+    ]
+
+
+def make(metrics):
+    sections = [requests(), queue(), threads()]
+    sections += [locks("workload_mutex_acquisitions_total" in metrics), connections(), identity()]
+    return dashboard(
+        "workload-exporter-workload",
+        "Workload",
+        "One service in depth: requests, queue, threads, locks, connections.",
+        ("cluster", "job", "instance", "workload", "pool"),
+        sections,
+    )
