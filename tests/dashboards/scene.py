@@ -119,7 +119,7 @@ class Scene:
         self._serve("full accept queue", workers=6, service_us=2000, backlog=4)
         self._serve("stuck workers", workers=8, service_us=2000)
         self._serve("reads unseen", "talker", script="splice:100,write:100,loop")
-        self._serve("slow disk", "syncer", threads=2, bytes=65536, directory=SCRATCH)
+        self._serve("slow disk", "syncer", threads=1, bytes=4096, directory=SCRATCH)
 
         self._load("healthy", **LOAD)
         self._load("stuck workers", **LOAD)
