@@ -25,6 +25,9 @@ DEPS_TEST := libcriterion-dev python3 python3-pytest python3-prometheus-client p
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless \
              openssl systemd
 DEPS_BENCH := bpftrace libbpf-tools util-linux
+# npm may have come with another nodejs than Debian's.
+DEPS_DASHBOARDS := python3-yaml $(if $(shell command -v npm),,nodejs npm)
+DEPS_PICTURES := chromium fonts-dejavu-core pngquant
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
 
 # What the kernel matrix needs, and what its emulated arm64 machine runs from and is linked with.
@@ -83,7 +86,7 @@ deps: ## install what the build needs and this machine lacks
 	$(Q)scripts/deps.sh $(DEPS)
 
 deps-test:
-	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST)
+	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_DASHBOARDS)
 
 deps-bench:
 	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_BENCH)
@@ -104,8 +107,8 @@ demo: ## a thread-pool service under load, watched live in this terminal
 	$(Q)$(MAKE) --no-print-directory all $(BUILD)/workloads/pool_server $(BUILD)/workloads/pool_client
 	$(Q)$(PYTHON) scripts/demo.py --build $(BUILD)
 
-test: deps-test ## unit, machine and live tests
-	$(Q)$(MAKE) --no-print-directory test-unit test-bpf test-live
+test: deps-test ## unit, machine, live and dashboard tests
+	$(Q)$(MAKE) --no-print-directory test-unit test-bpf test-live test-dashboards
 
 # --- BPF programs ---------------------------------------------------------------------------------
 
@@ -182,6 +185,25 @@ test-live: all $(WORKLOADS) ## live tests against real servers on this kernel
 	$(Q)$(call live,tests/live)
 	$(Q)export WORKLOAD_EXPORTER_FLAGS=--requests.backend=syscall; $(call live,$(LIVE_REQUESTS))
 
+# Grafana's types, Prometheus' grammar and Kubernetes' schemas, and the scripts that use them.
+TOOLS := $(BUILD)/dashboards
+TOOL_FILES := $(wildcard tests/dashboards/*.json tests/dashboards/*.mjs tests/dashboards/*.ts)
+
+$(TOOLS)/installed: tests/dashboards/package.json tests/dashboards/package-lock.json
+	$(if $(Q),@echo "  NPM    $(TOOLS)")
+	@mkdir -p $(TOOLS)
+	@cp $^ tests/dashboards/.npmrc $(TOOLS)
+	$(Q)cd $(TOOLS) && npm ci --no-audit --no-fund --loglevel=error >npm.log 2>&1 || \
+		{ cat npm.log; exit 1; }
+	@touch $@
+
+tools: $(TOOLS)/installed
+	@cp $(TOOL_FILES) $(TOOLS)
+.PHONY: tools test-dashboards dashboards pictures
+
+test-dashboards: all tools $(WORKLOADS) ## dashboards, rules and alerts against a real Prometheus
+	$(Q)$(call live,tests/dashboards)
+
 workloads: $(WORKLOADS)
 
 $(BUILD)/bench/render: tests/bench/render.c $(PURE:%.c=$(BUILD)/%.o) $(PROTO:=.o)
@@ -239,6 +261,14 @@ format: ## format the C sources
 
 readme: ## write the README's metric table anew from exporter/metrics.def
 	$(Q)$(PYTHON) scripts/metric_table.py --write README.md
+
+pictures: ## draw the dashboards, with data of two minutes, into build/pictures
+	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_DASHBOARDS) $(DEPS_PICTURES)
+	$(Q)$(MAKE) --no-print-directory all tools workloads
+	$(Q)$(PYTHON) tests/dashboards/picture.py $(BUILD)/pictures
+
+dashboards: ## write dashboards, rules and alerts anew from scripts/dashboards and thresholds.toml
+	$(Q)$(PYTHON) scripts/dashboards
 
 clean: ## remove build/
 	$(Q)rm -rf $(BUILD)

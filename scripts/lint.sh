@@ -142,12 +142,16 @@ metric_table() {
 	"$PYTHON" scripts/metric_table.py --check README.md
 }
 
+dashboards() {
+	"$PYTHON" scripts/dashboards --check
+}
+
 placeholders() {
 	found "README.md is not finished" '\{\{' README.md
 }
 
 CHECKS=(format shell python headers_alone banned no_printk one_way length licence metric_table
-	placeholders 	cpp_check tidy)
+	dashboards placeholders cpp_check tidy)
 bad=()
 for check in "${CHECKS[@]}"; do
 	output=$("$check" 2>&1) && continue

@@ -95,6 +95,7 @@ def test_every_alert_can_be_evaluated(scene):
 
 
 def test_alerts_resolve_and_have_fired_for_nothing_else(scene):
+    wait_until_all_fire(scene)
     scene.end()
     for condition in scene.EXPECTED:
         labels = f'workload="{scene.name(condition)}", job="{JOB}"'
