@@ -19,8 +19,8 @@ const LEGEND_ROWS = 5;
 const colorOf = (name) => NAMED[name] ?? name;
 
 function scaled(value, steps) {
-  const [factor, suffix] =
-    steps.find(([at]) => Math.abs(value) >= at) ?? steps[steps.length - 1];
+  const [factor, suffix] = steps.find(([at]) => value >= at) ?? steps.at(-1);
+  if (factor === 1 && value < 1) return `${+value.toFixed(2)}${suffix}`;
   return `${+(value / factor).toPrecision(3)}${suffix}`;
 }
 
@@ -32,7 +32,7 @@ function format(value, unit) {
   if (value === 0) return { percentunit: "0%", bool_yes_no: "No" }[unit] ?? "0";
   switch (unit) {
     case "s": return scaled(value, times);
-    case "percentunit": return `${+(value * 100).toPrecision(3)}%`;
+    case "percentunit": return `${+(value * 100).toFixed(1)}%`;
     case "bytes": return scaled(value, sizes);
     case "Bps": return `${scaled(value, sizes)}/s`;
     case "bool_yes_no": return "Yes";
@@ -104,18 +104,22 @@ function axes(unit) {
   ];
 }
 
+const isStacked = (panel) => panel.fieldConfig.defaults.custom.stacking.mode === "normal";
+
+// Stacked series, which are few, share two lines.
 function legendRows(panel) {
-  return Math.min(panel.frames.length, LEGEND_ROWS);
+  return isStacked(panel) ? 2 : Math.min(panel.frames.length, LEGEND_ROWS);
 }
 
 // The largest first, as many as there is room for.
 function drawLegend(panel, colors, body) {
-  const legend = element("div", "legend", "", body);
+  const legend = element("div", isStacked(panel) ? "legend wide" : "legend", "", body);
   const last = (frame) => frame.values.filter((value) => value !== null).at(-1) ?? null;
   const entries = panel.frames.map((frame, index) => [frame.name, last(frame), colors[index]]);
-  if (panel.fieldConfig.defaults.custom.stacking.mode !== "normal")
+  if (!isStacked(panel))
     entries.sort(([, left], [, right]) => (right ?? -1) - (left ?? -1));
-  for (const [name, value, color] of entries.slice(0, legendRows(panel))) {
+  const room = isStacked(panel) ? entries.length : LEGEND_ROWS;
+  for (const [name, value, color] of entries.slice(0, room)) {
     const line = element("div", "", "", legend);
     element("i", "", "", line).style.background = color;
     element("span", "", name, line);
@@ -125,12 +129,12 @@ function drawLegend(panel, colors, body) {
 
 function drawTimeSeries(panel, body, width, height) {
   const defaults = panel.fieldConfig.defaults;
-  const stacked = defaults.custom.stacking.mode === "normal";
+  const stacked = isStacked(panel);
   const colors = seriesColors(panel);
   const lines = stacked ? stack(panel.frames) : panel.frames.map((frame) => frame.values);
   const order = [...lines.keys()];
   if (stacked) order.reverse(); // the largest first, the others painted over it
-  const fill = stacked ? "b0" : "14";
+  const fill = stacked ? "ff" : "14"; // what lies below must not shine through
   new uPlot({
     width, height: height - legendRows(panel) * LEGEND_ROW - 6,
     legend: { show: false }, cursor: { show: false }, padding: [8, 12, 0, 0],
@@ -201,7 +205,8 @@ function place(panel) {
   element("h2", "", panel.title, box);
   if (panel.type === "row") return;
   const body = element("div", "body", "", box);
-  DRAW[panel.type](panel, body, width - 16, height - 36);
+  if (panel.frames && !panel.frames.length) element("div", "none", "No data", body);
+  else DRAW[panel.type](panel, body, width - 16, height - 36);
 }
 
 element("h1", "", dashboard.title, document.body);

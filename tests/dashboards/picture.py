@@ -41,6 +41,7 @@ class Stage:
 
     def __init__(self, directory):
         self.running = []
+        self.names = []
         self.exporter = self._start(Exporter)
         self.prometheus = self._start(
             Prometheus,
@@ -55,6 +56,7 @@ class Stage:
 
     def _serve(self, name, clients, program="pool_server", rate=0, prefix=(), **options):
         server = self._start(Service, program, name=name, prefix=prefix, **options)
+        self.names.append(name)
         if clients:
             self._start(Load, server.port, clients=clients, rate=rate, keep_alive=1)
         return server
@@ -77,11 +79,15 @@ class Stage:
             load = self._start(Load, shop.port, clients=clients)
             time.sleep(seconds)
             load.stop()
-        return begin + LEFT_OUT, time.time() - 1
+        end = time.time() - 1
+        self.stop(all_but=self.prometheus)
+        return begin + LEFT_OUT, end
 
-    def stop(self):
+    def stop(self, all_but=None):
         for process in reversed(self.running):
-            process.stop()
+            if process is not all_but:
+                process.stop()
+        self.running = [process for process in self.running if process is all_but]
 
 
 def legend(target, labels):
@@ -115,7 +121,8 @@ class Dashboard:
         query = panels.substitute(
             'group by (pool) (workload_threads{workload=~"$workload"})', **self.values
         )
-        return sorted(labels["pool"] for labels, _ in self.prometheus.query(query))
+        found = self.prometheus.query(query, time=self.end)
+        return sorted(labels["pool"] for labels, _ in found)
 
     def _repeated(self, found, rows):
         """Repeated panels as Grafana repeats them; only the sections @rows, if given."""
@@ -231,12 +238,13 @@ def main():
         span = stage.play()
         ask = stage.prometheus
         busy = (span[0], span[0] - LEFT_OUT + sum(seconds for seconds, _ in PHASES[:2]) - 1)
-        draw(Dashboard(ask, "overview", busy), output / "overview.png")
+        own = "|".join(stage.names)
+        draw(Dashboard(ask, "overview", busy, workload=own), output / "overview.png")
         draw(
-            Dashboard(ask, "workload", span, ("Requests", "Queue", "Threads"), workload=SHOP),
+            Dashboard(ask, "workload", span, ("Requests", "Threads"), workload=SHOP),
             output / "workload.png",
         )
-        draw(Dashboard(ask, "workload", span, workload=".+"), output / "workload-all.png")
+        draw(Dashboard(ask, "workload", span, workload=own), output / "workload-all.png")
         draw(Dashboard(ask, "exporter", span), output / "exporter.png")
     finally:
         stage.stop()

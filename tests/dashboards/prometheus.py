@@ -89,7 +89,7 @@ class Prometheus(Process):
             return False
 
     def _get(self, path, **parameters):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request("GET", f"{path}?{urllib.parse.urlencode(parameters)}")
             response = connection.getresponse()
