@@ -7,7 +7,8 @@
 # the kernel of last time is used.
 set -eu
 directory=$1 suite=$2 architecture=$3
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+# shellcheck source=scripts/suite.sh
+. "$(dirname "$0")/../../scripts/suite.sh"
 mkdir -p "$directory"
 directory=$(cd "$directory" && pwd)
 
@@ -15,28 +16,7 @@ if [ -e "$directory/vmlinuz" ] && [ -n "$(find "$directory/vmlinuz" -mtime -1)" 
 	exit 0
 fi
 
-# shellcheck disable=SC2016 # apt's own placeholders
-mirror=$(apt-get indextargets --format '$(LABEL)|$(SITE)' 'Created-By: Packages' |
-	sed -n 's/^Debian|//p' | head -n 1)
-[ -n "$mirror" ] || {
-	echo "kernels: apt knows no Debian mirror here: configure one and run apt-get update" >&2
-	exit 1
-}
-
-# apt with indexes of its own, so that this machine's package lists stay as they are.
-apt_state=$directory/apt
-mkdir -p "$apt_state/lists/partial" "$apt_state/cache/archives/partial"
-: >"$apt_state/status"
-echo "deb [arch=$architecture signed-by=$keyring] $mirror $suite main" >"$apt_state/sources.list"
-with_apt() {
-	command=$1
-	shift
-	"$command" -q -o APT::Architecture="$architecture" -o APT::Architectures="$architecture" \
-		-o Dir::Etc::SourceList="$apt_state/sources.list" -o Dir::Etc::SourceParts=- \
-		-o Dir::State::Lists="$apt_state/lists" -o Dir::State::status="$apt_state/status" \
-		-o Dir::Cache="$apt_state/cache" -o Acquire::Languages=none \
-		-o Acquire::Retries=3 -o APT::Sandbox::User=root "$@"
-}
+suite_open "$directory" "$suite" "$architecture"
 
 # A kernel is one package or several, which depend on each other by their exact version.
 dependencies() {
@@ -60,21 +40,21 @@ kernel_packages() {
 }
 
 fetch() {
-	with_apt apt-get update >"$apt_state/log" 2>&1 || return
+	with_apt apt-get update >"$directory/apt/log" 2>&1 || return
 	packages=$(kernel_packages)
 	rm -rf "$directory/new" "$directory/debs"
 	mkdir -p "$directory/new" "$directory/debs"
 	# shellcheck disable=SC2086 # a list of words
-	(cd "$directory/debs" && with_apt apt-get download $packages) >>"$apt_state/log" 2>&1 || return
+	(cd "$directory/debs" && with_apt apt-get download $packages) >>"$directory/apt/log" 2>&1 || return
 	for package in "$directory"/debs/*.deb; do
 		dpkg-deb -x "$package" "$directory/new" || return
 	done
 }
 
 if ! fetch; then
-	tail -n 5 "$apt_state/log" >&2
+	tail -n 5 "$directory/apt/log" >&2
 	[ -e "$directory/vmlinuz" ] || {
-		echo "kernels: no kernel of $suite ($architecture) could be fetched from $mirror: see" \
+		echo "kernels: no kernel of $suite ($architecture) could be fetched: see" \
 			"the lines above; the rows of other suites run with KERNELS=..." >&2
 		exit 1
 	}
