@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS by the web configuration file: who is let in, which versions, certificates that are renewed."""
+"""TLS by the web configuration file: who is let in, which versions, renewed certificates."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the secured endpoint need: a CA, certificates, hashes, clients that use them."""
+"""For tests of the secured endpoint: a CA, certificates, hashes, clients that use them."""
 
 import base64
 import http.client
