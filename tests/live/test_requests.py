@@ -54,7 +54,7 @@ def test_every_request_to_redis_is_counted(exporter, start, tmp_path):
     assert redis_commands(redis.port) == {"get": REDIS_REQUESTS, "config|get": 2}
 
 
-SATURATING = 480
+SATURATING = 240 * (1 + SLOWER)
 
 
 @pytest.fixture(scope="module")

@@ -112,7 +112,8 @@ def test_a_pool_keeps_its_total_while_its_threads_come_and_go(exporter, start):
     for _ in range(10):
         pool = Pool(exporter.scrape(), workload, LOCKERS)
         assert pool.seconds() >= last
-        assert 2 <= pool.threads() <= 4
+        # Two, their children, and those that have been joined but have not quite exited.
+        assert 2 <= pool.threads() <= 6
         last = pool.seconds()
         time.sleep(0.2)
     server.ask("finish")
@@ -203,15 +204,19 @@ def test_cpu_time_of_a_service_is_its_running_time(exporter, start):
     workload = exporter.workload_of(server.port)
     load = start(Load, server.port, clients=1)
     exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 10)
-    before, cpu_before = exporter.scrape(), cpu_seconds(server.pid)
-    time.sleep(3)
-    after, cpu_after = exporter.scrape(), cpu_seconds(server.pid)
+    cpu, scrapes = [], []
+    for seconds in (3, 0):
+        cpu.append(cpu_seconds(server.pid))
+        scrapes.append(exporter.scrape())
+        cpu.append(cpu_seconds(server.pid))
+        time.sleep(seconds)
     load.interrupt()
+    before, after = scrapes
     running = sum(
         s.sum("workload_thread_seconds_total", workload=workload, state="running") * sign
         for s, sign in ((after, 1), (before, -1))
     )
-    assert running == pytest.approx(cpu_after - cpu_before, rel=0.03)
+    assert 0.97 * (cpu[2] - cpu[1]) <= running <= 1.03 * (cpu[3] - cpu[0])
 
 
 def cpu_seconds(pid):
