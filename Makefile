@@ -23,7 +23,7 @@ DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf
 DEPS_DEMO := python3
 DEPS_TEST := libcriterion-dev python3 python3-pytest python3-prometheus-client prometheus nginx-light \
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless \
-             openssl systemd
+             openssl systemd musl-tools
 DEPS_BENCH := bpftrace libbpf-tools util-linux
 # npm may have come with another nodejs than Debian's.
 DEPS_DASHBOARDS := python3-yaml $(if $(shell command -v npm),,nodejs npm)
@@ -37,6 +37,9 @@ ARM64_USERLAND := $(filter %-dev,$(DEPS)) dash bash coreutils grep sed mount uti
                   busybox-static bpftool llvm python3 python3-pytest python3-prometheus-client \
                   nginx-light redis-server redis-tools apache2-utils iproute2 curl
 
+NATIVE_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
+ARCH := $(NATIVE_ARCH)
+
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 BRANCH   := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null || echo unknown)
@@ -48,22 +51,27 @@ CFLAGS   ?= -O2 -g
 HARDEN   := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS)
 # What the part that needs no kernel is linked with, and what else the exporter is.
-LIBS_PURE := -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -lcap -lseccomp -lm
-LIBS     := -lbpf -lelf -lz $(LIBS_PURE)
+LIBS_PURE := -lelf -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -lcap -lseccomp -lm
+LIBS     := -lbpf -lz $(LIBS_PURE) -pthread
 ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
 
-FEATURES := discovery requests requests_syscall threads
+FEATURES := discovery requests requests_syscall threads mutex
 SKELETONS := $(FEATURES:%=$(BUILD)/bpf/%.skel.h)
 
 SOURCES := $(wildcard exporter/*.c exporter/*/*.c)
 PROTO   := $(patsubst exporter/exposition/%.proto,$(BUILD)/proto/%.pb-c,$(wildcard exporter/exposition/*.proto))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(PROTO:=.o)
 # The part that needs no kernel: what the unit tests are linked with.
-PURE    := $(filter-out exporter/main.c exporter/check.c exporter/confine.c exporter/loader.c exporter/registry.c exporter/collector.c \
+PURE    := $(filter-out exporter/main.c exporter/check.c exporter/confine.c exporter/loader.c \
+             exporter/registry.c exporter/collector.c \
              exporter/read/%,$(SOURCES))
 UNIT    := $(wildcard tests/unit/*.c)
 UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o) $(PROTO:=.o)
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))
+# The same program with another C library, and with none of its own to be mapped.
+ifeq ($(ARCH),$(NATIVE_ARCH))
+WORKLOADS += $(BUILD)/workloads/locker_musl $(BUILD)/workloads/locker_static
+endif
 
 # Times are compared with clocks of programs on a machine whose CPUs a hypervisor may take away: what
 # failed is shown, and run once more by itself; what fails again has failed.
@@ -124,8 +132,6 @@ endef
 $(eval $(call bpf_object,x86))
 $(eval $(call bpf_object,arm64))
 
-ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
-
 $(BUILD)/bpf/%.skel.h: $(BUILD)/bpf/$(ARCH)/%.bpf.o
 	$(if $(Q),@echo "  SKEL   $@")
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
@@ -173,7 +179,19 @@ $(BUILD)/unit_tests: $(UNIT_OBJECTS)
 $(BUILD)/workloads/%: tests/workloads/%.c Makefile
 	$(if $(Q),@echo "  CC     $@")
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -pthread -MMD -MP -MF $@.d $< -o $@ -lm
+	$(Q)$(CC) $(WARNINGS) $(WORKLOAD_FLAGS) -MMD -MP -MF $@.d $< -o $@ -lm
+
+WORKLOAD_FLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -pthread
+
+$(BUILD)/workloads/%_musl: tests/workloads/%.c Makefile
+	$(if $(Q),@echo "  CC     $@")
+	@mkdir -p $(@D)
+	$(Q)musl-gcc $(WORKLOAD_FLAGS) -MMD -MP -MF $@.d $< -o $@
+
+$(BUILD)/workloads/%_static: tests/workloads/%.c Makefile
+	$(if $(Q),@echo "  CC     $@")
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(WORKLOAD_FLAGS) -static -MMD -MP -MF $@.d $< -o $@ 2> $@.log || { cat $@.log; false; }
 
 test-unit: $(BUILD)/unit_tests ## unit tests under ASan and UBSan
 	$(Q)$(BUILD)/unit_tests --jobs 2

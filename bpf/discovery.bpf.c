@@ -107,6 +107,7 @@ SPARED_PROG("tp_btf/sched_process_exec", discovery_exec, struct task_struct *tas
 
 	if (!thread)
 		return 0;
+	thread->mutex.start_ns = 0; /* its stack is gone */
 	tree = tree_at(thread->tree);
 	if (!tree)
 		return 0;

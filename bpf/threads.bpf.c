@@ -21,13 +21,6 @@ static inline struct pool_shard *pool_shard_at(__u32 pool, __u32 shard)
 	return bpf_map_lookup_elem(&pool_states, &index);
 }
 
-static inline struct pool_waits *pool_waits_here(__u32 pool)
-{
-	__u32 index = pool * shards + (bpf_get_smp_processor_id() & (shards - 1));
-
-	return bpf_map_lookup_elem(&pool_waits, &index);
-}
-
 /*
  * Functions that are not static are verified once, by themselves, and not again for every path that
  * leads to them: that keeps loading fast (measured: 5 s without, 0.1 s with).
@@ -207,7 +200,7 @@ static inline void switch_out(struct task_struct *task, struct thread *thread, b
 	__u32 pool = where_pool(thread->where);
 	struct sleeper sleeper = {};
 	struct pool_waits *waits;
-	__u64 waited;
+	__u64 waited, lock;
 
 	if (where_state(thread->where) == STATE_RUNNING)
 		thread_ran(thread, now);
@@ -221,7 +214,8 @@ static inline void switch_out(struct task_struct *task, struct thread *thread, b
 		sleeper.syscall = thread->syscall;
 	thread->syscall = sleeper.syscall;
 	state = run_state & TASK_DEAD ? STATE_NONE : sleeper_state(&sleeper);
-	if (thread_block(thread, state, sleeper_lock(&sleeper), now, &waited)) {
+	lock = mutex_block(&thread->mutex, state, sleeper.sp) ? 0 : sleeper_lock(&sleeper);
+	if (thread_block(thread, state, lock, now, &waited)) {
 		waits = pool_waits_here(pool);
 		if (waits)
 			hist_add(&waits->mutex, waited);

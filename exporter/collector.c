@@ -156,9 +156,15 @@ static int collect_requests(struct collection *collection)
 
 static int collect_threads(struct collection *collection)
 {
+	struct mutexes *mutexes = collection->collector->mutexes;
+	int attached = 0, r;
+
 	if (!feature_on(collection->collector, FEATURE_THREADS))
 		return -EOPNOTSUPP;
-	return collect_step(collection, STEP_THREADS);
+	if (mutexes)
+		attached = mutexes_refresh(mutexes, clock_monotonic_ns());
+	r = collect_step(collection, STEP_THREADS);
+	return r ? r : attached;
 }
 
 /* The rows of `workload_scrape_collector_*`, of the parts that were asked for. */
@@ -214,6 +220,11 @@ static void collect_self(struct collector *collector, struct snapshot *snapshot)
 	kernel_maps(kernel, collector->maps);
 	snapshot->maps = collector->maps;
 	snapshot->maps_len = KERNEL_MAPS;
+	if (collector->mutexes) {
+		mutexes_count(collector->mutexes, collector->mutexes_by_result);
+		snapshot->mutexes = collector->mutexes_by_result;
+		snapshot->mutexes_len = MUTEX_RESULTS;
+	}
 	snapshot->probes = loader_probes(kernel->loader, &snapshot->probes_len);
 	if (statistics_on(collector->proc_root)) {
 		snapshot->programs = collector->programs;

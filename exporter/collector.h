@@ -11,6 +11,7 @@
 #include "ledger.h"
 #include "parts.h"
 #include "read/kernel.h"
+#include "read/mutexes.h"
 #include "registry.h"
 #include "snapshot.h"
 
@@ -24,6 +25,7 @@ struct collector {
 	struct registry *registry;
 	struct ledger *ledger;
 	const struct build_row *build;
+	struct mutexes *mutexes; /* NULL: no probes on mutexes */
 	const char *proc_root;
 	bool self_hidden; /* nothing is told of the exporter itself but its version */
 	const struct http_refusal_row *http_refusals; /* NULL while nothing is served */
@@ -36,6 +38,7 @@ struct collector {
 	struct map_row maps[KERNEL_MAPS];
 	struct program_row programs[COLLECTOR_PROGRAMS_MAX];
 	struct collector_row parts[PARTS];
+	struct mutex_row mutexes_by_result[MUTEX_RESULTS];
 	struct process_row process;
 };
 

@@ -35,6 +35,7 @@ static const struct option config_options[] = {
 	{ "requests.backend", required_argument, NULL, 0 },
 	{ "security.user", required_argument, NULL, 0 },
 	{ "security.sandbox", required_argument, NULL, 0 },
+	{ "mutex.backend", required_argument, NULL, 0 },
 	{ "log.level", required_argument, NULL, 0 },
 	{ "log.format", required_argument, NULL, 0 },
 	{ "version", no_argument, NULL, 'v' },
@@ -137,6 +138,14 @@ static int config_set_sandbox(struct config *config, const char *value)
 	return -EINVAL;
 }
 
+static int config_set_mutex(struct config *config, const char *value)
+{
+	if (strcmp(value, "futex") != 0 && strcmp(value, "uprobe") != 0)
+		return -EINVAL;
+	config->mutex_probes = value[0] == 'u';
+	return 0;
+}
+
 static int config_set_level(struct config *config, const char *value)
 {
 	return log_level_parse(value, &config->log_level);
@@ -162,6 +171,7 @@ static const struct config_flag {
 	{ config_set_backend, "auto, socket or syscall" },
 	{ config_set_user, "the name of a user" },
 	{ config_set_sandbox, "on, log or off" },
+	{ config_set_mutex, "futex or uprobe" },
 	{ config_set_level, "error, warn, info or debug" },
 	{ config_set_format, "logfmt or json" },
 };

@@ -46,6 +46,7 @@ struct config {
 	bool self_hidden; /* no metrics of the exporter itself */
 	const char *user; /* to become after the start; NULL: stay. Borrowed from argv */
 	enum sandbox_mode sandbox;
+	bool mutex_probes; /* --mutex.backend=uprobe */
 	uint64_t grace_period_ns; /* how long a workload without processes stays visible */
 };
 

@@ -55,9 +55,21 @@ static uint64_t capabilities_needed(struct kernel *kernel)
 	return needed;
 }
 
-int confine_enter(struct confinement *confinement, struct kernel *kernel, const struct log *log)
+/* All that they include is also enough to read. */
+static uint64_t capabilities_to_attach(struct mutexes *mutexes)
 {
-	int r = capabilities_drop(capabilities_needed(kernel), &confinement->user);
+	uint64_t needed = capabilities_of(KEEP_UPROBES);
+
+	if (capabilities_lower(needed) || mutexes_try(mutexes))
+		needed = capabilities_of(KEEP_UPROBES_AS_ADMIN);
+	return needed;
+}
+
+int confine_enter(struct confinement *confinement, struct kernel *kernel, struct mutexes *mutexes,
+		  const struct log *log)
+{
+	uint64_t keep = mutexes ? capabilities_to_attach(mutexes) : capabilities_needed(kernel);
+	int r = capabilities_drop(keep, &confinement->user);
 
 	if (r) {
 		log_error(log, "cannot give up privileges%s%s: %s",
@@ -65,7 +77,8 @@ int confine_enter(struct confinement *confinement, struct kernel *kernel, const 
 			  strerror(-r));
 		return r;
 	}
-	r = sandbox_enter(SANDBOX_SERVER, confinement->sandbox);
+	r = sandbox_enter(mutexes ? SANDBOX_SERVER_ATTACHING : SANDBOX_SERVER,
+			  confinement->sandbox);
 	if (r)
 		log_error(log, "cannot enter the sandbox: %s; see --security.sandbox",
 			  strerror(-r));

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "read/kernel.h"
+#include "read/mutexes.h"
 #include "security/capabilities.h"
 #include "security/namer.h"
 #include "security/sandbox.h"
@@ -33,9 +34,11 @@ int confine_prepare(struct confinement *confinement, const struct confine_option
 
 /*
  * Drops the capabilities but for those without which this kernel does not let @kernel be read,
- * becomes the user and enters the sandbox. 0, or -errno: then the process must end.
+ * becomes the user and enters the sandbox. With @mutexes, which may be NULL, probes will be attached
+ * to processes as they come: that takes more. 0, or -errno: then the process must end.
  */
-int confine_enter(struct confinement *confinement, struct kernel *kernel, const struct log *log);
+int confine_enter(struct confinement *confinement, struct kernel *kernel, struct mutexes *mutexes,
+		  const struct log *log);
 
 /*
  * Whether the namer still lives; call it when its descriptor is readable, and no more once it is

@@ -11,7 +11,7 @@
 
 #define ENDPOINT_COUNTERS (4 * sizeof(struct hist) / sizeof(ledger_word) + STAGES + IO_MODELS + 4)
 #define ENDPOINT_GAUGES 6
-#define POOL_COUNTERS (STATES + 2 + 3 * sizeof(struct hist) / sizeof(ledger_word))
+#define POOL_COUNTERS (STATES + 3 + 3 * sizeof(struct hist) / sizeof(ledger_word))
 
 const struct ledger_row_kind ledger_endpoint_rows = {
 	.words = sizeof(struct endpoint_row) / sizeof(ledger_word),

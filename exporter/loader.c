@@ -13,25 +13,21 @@
 #include "abi/limits.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "discovery.skel.h"
+#include "read/objects.h"
 #include "read/hooks.h"
 #include "read/sizes.h"
 #include "read/spares.h"
+#include "read/uprobes.h"
 #include "read/walk.h"
-#include "requests.skel.h"
-#include "requests_syscall.skel.h"
-#include "threads.skel.h"
 
 #define PROBES_MAX 64
 #define VERIFIER_LOG_BYTES (256 * 1024)
 #define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
 
-struct object {
-	void *skeleton;
-	struct bpf_object *bpf;
-	size_t first_probe; /* its part of the loader's probes */
-	size_t probes_len;
-	void (*destroy)(void *skeleton);
+/* Its part of the loader's probes. */
+struct part {
+	size_t first_probe;
+	size_t len;
 };
 
 struct loader {
@@ -43,6 +39,7 @@ struct loader {
 	bool spares; /* are loaded */
 	struct feature features[FEATURES];
 	struct object objects[FEATURES];
+	struct part parts[FEATURES];
 	struct probe_row probes[PROBES_MAX];
 	char probe_reasons[PROBES_MAX][HOOKS_REASON_BYTES];
 	struct bpf_program *programs[PROBES_MAX];
@@ -51,69 +48,33 @@ struct loader {
 	struct walks walks;
 };
 
-/* One row per feature: its skeleton, opened with the knobs that all objects share. */
-#define OBJECT_OPEN(feature)                                                    \
-	static void feature##_destroy(void *skeleton)                           \
-	{                                                                       \
-		feature##_bpf__destroy(skeleton);                               \
-	}                                                                       \
-	static int feature##_open(struct object *object, struct loader *loader) \
-	{                                                                       \
-		struct feature##_bpf *skeleton = feature##_bpf__open();         \
-                                                                                \
-		if (!skeleton)                                                  \
-			return -errno;                                          \
-		skeleton->rodata->cpus = loader->sizes.cpus;                    \
-		skeleton->rodata->shards = loader->sizes.shards;                \
-		object->skeleton = skeleton;                                    \
-		object->bpf = skeleton->obj;                                    \
-		object->destroy = feature##_destroy;                            \
-		return 0;                                                       \
-	}
-OBJECT_OPEN(discovery)
-OBJECT_OPEN(requests)
-OBJECT_OPEN(requests_syscall)
-OBJECT_OPEN(threads)
-
-/* Whether this kernel has all hooks of an object; told without loading it. */
-static bool object_has_hooks(const struct object *object)
-{
-	char reasons[PROBES_MAX][HOOKS_REASON_BYTES] = { 0 }, missing[256];
-	struct bpf_program *programs[PROBES_MAX], *program;
-	size_t len = 0;
-
-	bpf_object__for_each_program(program, object->bpf) if (len < PROBES_MAX)
-		programs[len++] = program;
-	hooks_find_missing(programs, len, reasons, missing, sizeof(missing));
-	return !*missing;
-}
-
 /* The socket backend where the kernel has its hooks, unless one or the other was asked for. */
-static int requests_any_open(struct object *object, struct loader *loader)
+static int requests_open(struct loader *loader, struct object *object)
 {
 	int r;
 
 	if (loader->backend != BACKEND_SYSCALL) {
-		r = requests_open(object, loader);
+		r = object_open(OBJECT_REQUESTS, &loader->sizes, object);
 		if (r || loader->backend == BACKEND_SOCKET || object_has_hooks(object)) {
 			loader->backend = BACKEND_SOCKET;
 			return r;
 		}
-		object->destroy(object->skeleton);
-		*object = (struct object){ 0 };
+		object_close(object);
 	}
 	loader->backend = BACKEND_SYSCALL;
-	return requests_syscall_open(object, loader);
+	return object_open(OBJECT_REQUESTS_SYSCALL, &loader->sizes, object);
 }
 
 static const struct {
 	const char *name;
-	int (*open)(struct object *object, struct loader *loader);
+	enum object_id object;
 	unsigned int since_major, since_minor;
+	enum feature_id needs; /* loaded before; itself: none */
 } feature_table[FEATURES] = {
-	[FEATURE_DISCOVERY] = { "discovery", discovery_open, 5, 15 },
-	[FEATURE_REQUESTS] = { "requests", requests_any_open, 5, 15 },
-	[FEATURE_THREADS] = { "threads", threads_open, 5, 15 },
+	[FEATURE_DISCOVERY] = { "discovery", OBJECT_DISCOVERY, 5, 15, FEATURE_DISCOVERY },
+	[FEATURE_REQUESTS] = { "requests", OBJECT_REQUESTS, 5, 15, FEATURE_DISCOVERY },
+	[FEATURE_THREADS] = { "threads", OBJECT_THREADS, 5, 15, FEATURE_DISCOVERY },
+	[FEATURE_MUTEX] = { "mutex", OBJECT_MUTEX, 5, 15, FEATURE_THREADS },
 };
 
 /* --- why not ------------------------------------------------------------------------------- */
@@ -132,10 +93,10 @@ static const char *probe_log(const struct loader *loader, size_t probe)
 static void feature_find_missing(struct loader *loader, enum feature_id id, char *missing,
 				 size_t size)
 {
-	const struct object *object = &loader->objects[id];
+	const struct part *part = &loader->parts[id];
 
-	hooks_find_missing(loader->programs + object->first_probe, object->probes_len,
-			   loader->probe_reasons + object->first_probe, missing, size);
+	hooks_find_missing(loader->programs + part->first_probe, part->len,
+			   loader->probe_reasons + part->first_probe, missing, size);
 }
 
 /* Each program has a log of its own: the one that was written to is the one that was refused. */
@@ -200,6 +161,8 @@ static int program_attach(struct loader *loader, size_t probe)
 	struct bpf_program *program = loader->programs[probe];
 	const char *name = bpf_program__name(program), *map = walk_program_map(name);
 
+	if (hook_is_by_process(bpf_program__section_name(program)))
+		return hooks_can_probe_processes() ? 0 : -EOPNOTSUPP;
 	if (walk_is_program(name))
 		return walks_attach(&loader->walks, program, map ? loader_map_fd(loader, map) : -1);
 	loader->links[probe] = bpf_program__attach(program);
@@ -208,19 +171,21 @@ static int program_attach(struct loader *loader, size_t probe)
 
 static void feature_list_probes(struct loader *loader, enum feature_id id)
 {
-	struct object *object = &loader->objects[id];
+	struct part *part = &loader->parts[id];
 	struct bpf_program *program;
 
-	object->first_probe = loader->probes_len;
+	part->first_probe = loader->probes_len;
 	if (!loader->spares)
-		spares_leave_out(object->bpf);
-	bpf_object__for_each_program(program, object->bpf)
+		spares_leave_out(loader->objects[id].bpf);
+	bpf_object__for_each_program(program, loader->objects[id].bpf)
 	{
 		if (loader->probes_len == PROBES_MAX)
 			return;
 		if (!bpf_program__autoload(program))
 			continue;
-		object->probes_len++;
+		part->len++;
+		if (hook_is_by_process(bpf_program__section_name(program)))
+			uprobes_prepare(program);
 		loader->programs[loader->probes_len] = program;
 		bpf_program__set_log_buf(program,
 					 loader->logs + loader->probes_len * VERIFIER_LOG_BYTES,
@@ -295,13 +260,17 @@ static void feature_open(struct loader *loader, enum feature_id id)
 	int r;
 
 	feature->name = feature_table[id].name;
+	feature->optional = id == FEATURE_MUTEX;
 	feature->since_major = feature_table[id].since_major;
 	feature->since_minor = feature_table[id].since_minor;
 	if (!(loader->wanted & 1U << id)) {
 		text_copy(feature->reason, sizeof(feature->reason), "not wanted");
 		return;
 	}
-	r = feature_table[id].open(&loader->objects[id], loader);
+	if (id == FEATURE_REQUESTS)
+		r = requests_open(loader, &loader->objects[id]);
+	else
+		r = object_open(feature_table[id].object, &loader->sizes, &loader->objects[id]);
 	if (id == FEATURE_REQUESTS && loader->backend == BACKEND_SOCKET) {
 		feature->since_major = 6; /* its three tracepoints of the socket layer */
 		feature->since_minor = 3;
@@ -345,29 +314,31 @@ static void feature_load(struct loader *loader, enum feature_id id)
 		loader->features[id].on = true;
 }
 
-static void feature_needs_discovery(struct loader *loader, enum feature_id id)
+static void feature_load_after(struct loader *loader, enum feature_id id)
 {
+	enum feature_id needs = feature_table[id].needs;
+	struct feature *feature = &loader->features[id];
 	char missing[REFUSAL_REASON_BYTES];
 
-	text_copy(loader->features[id].reason, REFUSAL_REASON_BYTES, "needs the feature discovery");
-	text_copy(loader->features[id].remedy, REFUSAL_REMEDY_BYTES,
-		  "do first what discovery asks for");
+	if (needs == id || loader->features[needs].on) {
+		feature_load(loader, id);
+		return;
+	}
+	snprintf(feature->reason, sizeof(feature->reason), "needs the feature %s",
+		 feature_table[needs].name);
+	snprintf(feature->remedy, sizeof(feature->remedy), "do first what %s asks for",
+		 feature_table[needs].name);
 	feature_find_missing(loader, id, missing, sizeof(missing));
 }
 
 static void features_load(struct loader *loader)
 {
-	for (int id = 0; id < FEATURES; id++)
-		feature_open(loader, id);
-	feature_load(loader, FEATURE_DISCOVERY);
 	for (int id = 0; id < FEATURES; id++) {
-		if (id == FEATURE_DISCOVERY)
-			continue;
-		if (loader->features[FEATURE_DISCOVERY].on)
-			feature_load(loader, id);
-		else if (loader->wanted & 1U << id)
-			feature_needs_discovery(loader, id);
+		feature_open(loader, id);
 	}
+	for (int id = 0; id < FEATURES; id++)
+		if (loader->wanted & 1U << id)
+			feature_load_after(loader, id);
 }
 
 int loader_new(const struct privileges *privileges, unsigned int features, enum backend backend,
@@ -405,8 +376,7 @@ void loader_free(struct loader *loader)
 	for (size_t i = 0; i < loader->probes_len; i++)
 		bpf_link__destroy(loader->links[i]);
 	for (int id = 0; id < FEATURES; id++)
-		if (loader->objects[id].skeleton)
-			loader->objects[id].destroy(loader->objects[id].skeleton);
+		object_close(&loader->objects[id]);
 	free(loader);
 }
 
@@ -461,7 +431,20 @@ enum backend loader_backend(const struct loader *loader)
 
 int loader_walk(struct loader *loader, enum walk walk)
 {
-	return walks_run(&loader->walks, walk);
+	return walks_run(&loader->walks, walk, NULL, NULL);
+}
+
+int loader_walk_rows(struct loader *loader, enum walk walk, walk_row_fn row, void *arg)
+{
+	return walks_run(&loader->walks, walk, row, arg);
+}
+
+struct bpf_program *loader_program(const struct loader *loader, const char *name)
+{
+	for (size_t i = 0; i < loader->probes_len; i++)
+		if (strcmp(loader->probes[i].probe, name) == 0)
+			return loader->programs[i];
+	return NULL;
 }
 
 static int program_info(const struct bpf_program *program, struct bpf_prog_info *info)

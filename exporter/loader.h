@@ -19,18 +19,26 @@
 #include "refusal.h"
 #include "snapshot.h"
 
-enum feature_id { FEATURE_DISCOVERY, FEATURE_REQUESTS, FEATURE_THREADS, FEATURES };
+enum feature_id {
+	FEATURE_DISCOVERY,
+	FEATURE_REQUESTS,
+	FEATURE_THREADS,
+	FEATURE_MUTEX, /* probes on mutexes: only if asked for */
+	FEATURES
+};
 #define FEATURES_ALL ((1U << FEATURES) - 1)
 
 struct feature {
 	const char *name;
-	bool on; /* loaded and all its hooks attached */
+	bool optional; /* not on by default */
+	bool on; /* loaded and all its hooks attached, or ready to be attached to a process */
 	unsigned int since_major, since_minor; /* the Linux that has all it needs */
 	char reason[REFUSAL_REASON_BYTES]; /* why not; empty if on */
 	char remedy[REFUSAL_REMEDY_BYTES]; /* what to do about it; empty if on */
 };
 
 struct loader;
+struct bpf_program;
 
 /*
  * Loads and attaches what can be; of requests the backend asked for, where BACKEND_AUTO is the
@@ -67,6 +75,12 @@ enum backend loader_backend(const struct loader *loader);
 
 /* Goes through all of them. 0; -EOPNOTSUPP if the feature is off; -errno. */
 int loader_walk(struct loader *loader, enum walk walk);
+
+/* The same, and calls @row with all that they write, row by row. */
+int loader_walk_rows(struct loader *loader, enum walk walk, walk_row_fn row, void *arg);
+
+/* A program by name, of a feature that is wanted; NULL if there is none. The loader's. */
+struct bpf_program *loader_program(const struct loader *loader, const char *name);
 
 /*
  * Events that were not seen, of all programs together, because the kernel skips a program that is

@@ -218,8 +218,11 @@ enum preflight_result preflight_result(const struct preflight *preflight)
 	bool all = true, measures = false;
 
 	for (int id = 0; id < FEATURES; id++) {
-		bool on = preflight->features[id] && preflight->features[id]->on;
+		const struct feature *feature = preflight->features[id];
+		bool on = feature && feature->on;
 
+		if (feature && feature->optional)
+			continue;
 		all &= on;
 		measures |= on && id != FEATURE_DISCOVERY;
 	}

@@ -63,6 +63,13 @@ struct pool_row {
 	struct hist runqueue;
 	struct hist disk;
 	struct hist mutex;
+	uint64_t acquisitions; /* of mutexes; 0 where they are not observed */
+};
+
+/* How many processes the probes on mutexes are attached to, or are not, and why. */
+struct mutex_row {
+	const char *result;
+	uint64_t processes;
 };
 
 /* One hook and whether it is attached. */
@@ -129,6 +136,8 @@ struct snapshot {
 	size_t pools_len;
 	const struct probe_row *probes;
 	size_t probes_len;
+	const struct mutex_row *mutexes; /* none without probes on mutexes */
+	size_t mutexes_len;
 	const struct map_row *maps;
 	size_t maps_len;
 	const struct program_row *programs;

@@ -67,6 +67,7 @@ struct pool_waits {
 	struct hist runqueue;
 	struct hist disk;
 	struct hist mutex;
+	__u64 acquisitions; /* of mutexes; only while probes are on them */
 };
 
 #endif

@@ -102,6 +102,15 @@ struct signal_struct {
 
 struct files_struct;
 
+struct upid {
+	int nr;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* one per namespace, of level + 1 */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -111,6 +120,8 @@ struct task_struct {
 	unsigned int in_iowait : 1;
 	int pid;
 	int tgid;
+	struct pid *thread_pid;
+	__u32 self_exec_id;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	__u64 start_boottime;
@@ -183,7 +194,14 @@ struct tcp_sock {
 	bool is_mptcp;
 };
 
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
 struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 };
 
@@ -207,7 +225,7 @@ struct linux_binprm;
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long di, si, dx, r10, r8, r9;
-	unsigned long orig_ax, sp;
+	unsigned long ax, orig_ax, sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {

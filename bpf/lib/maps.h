@@ -174,6 +174,13 @@ static inline void doorbell_ring(__u32 tree)
 		drop(DROP_DOORBELL);
 }
 
+static inline struct pool_waits *pool_waits_here(__u32 pool)
+{
+	__u32 index = pool * shards + (bpf_get_smp_processor_id() & (shards - 1));
+
+	return bpf_map_lookup_elem(&pool_waits, &index);
+}
+
 static inline void hist_add(struct hist *hist, __u64 ns)
 {
 	__u32 index = hist_index(ns);

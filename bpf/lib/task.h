@@ -26,6 +26,23 @@ static inline __u32 task_compat(const struct task_struct *task)
 	return task->thread_info.status & TS_COMPAT;
 }
 
+/* At the entry of a function. */
+static inline __u64 regs_argument(const struct pt_regs *regs)
+{
+	return regs->di;
+}
+
+/* There the return address is on the stack still. */
+static inline __u64 regs_sp_at_return(const struct pt_regs *regs)
+{
+	return regs->sp + sizeof(__u64);
+}
+
+static inline __s32 regs_result(const struct pt_regs *regs)
+{
+	return (__s32)regs->ax;
+}
+
 #elif defined(__TARGET_ARCH_arm64)
 
 static inline __s64 regs_syscall(const struct pt_regs *regs)
@@ -44,6 +61,21 @@ static inline void regs_args(const struct pt_regs *regs, __u64 args[4])
 static inline __u32 task_compat(const struct task_struct *task)
 {
 	return (task->thread_info.flags & TIF_32BIT) != 0;
+}
+
+static inline __u64 regs_argument(const struct pt_regs *regs)
+{
+	return regs->regs[0];
+}
+
+static inline __u64 regs_sp_at_return(const struct pt_regs *regs)
+{
+	return regs->sp;
+}
+
+static inline __s32 regs_result(const struct pt_regs *regs)
+{
+	return (__s32)regs->regs[0];
 }
 
 #endif

@@ -7,6 +7,7 @@
 #define WORKLOAD_MACHINE_THREADS_H
 
 #include "abi/threads.h"
+#include "machine/mutex.h"
 
 /* Lock waits on one address with less running than this between them are one episode. */
 #define EPISODE_GAP_NS 20000ULL
@@ -22,6 +23,7 @@ struct thread {
 	__u64 lock_start_ns; /* first switch-out (0: no episode), */
 	__u64 lock_end_ns; /* last switch-in (0: still blocked), */
 	__u64 lock_ran_ns; /* and what the thread has run since that */
+	struct mutex_call mutex; /* while probes are on mutexes */
 	__u64 in_request; /* socket of the request that it has read and not answered yet; 0: none */
 	__u32 tree; /* the workload it shall be counted in, 0 for none */
 	__u32 counted; /* the one it is counted in: changes together with `where` */
@@ -72,7 +74,9 @@ static inline int lock_is_same(__u64 a, __u64 b)
 	return a - b + sizeof(__u32) <= 2 * sizeof(__u32);
 }
 
-/* A thread goes to sleep. Returns 1 and the length of an earlier lock episode if that is over now.
+/*
+ * A thread goes to sleep, on the lock at @lock_addr or, where that is 0, on none that is observed
+ * here. Returns 1 and the length of an earlier lock episode if that is over now.
  */
 static inline int thread_block(struct thread *thread, __u32 state, __u64 lock_addr, __u64 now,
 			       __u64 *waited_ns)
@@ -93,7 +97,7 @@ static inline int thread_block(struct thread *thread, __u32 state, __u64 lock_ad
 		over = 1;
 	}
 	thread->lock_start_ns = 0;
-	if (state == STATE_LOCK) {
+	if (state == STATE_LOCK && lock_addr) {
 		thread->lock_addr = lock_addr;
 		thread->lock_start_ns = now;
 		thread->lock_end_ns = 0;

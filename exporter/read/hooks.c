@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/text.h"
@@ -90,4 +91,14 @@ void hooks_find_missing_map(const struct bpf_object *object, char *missing, size
 		snprintf(missing, size, "map type %s", name ? name : "that is needed");
 		return;
 	}
+}
+
+bool hook_is_by_process(const char *section)
+{
+	return strcmp(section, "uprobe") == 0 || strcmp(section, "uretprobe") == 0;
+}
+
+bool hooks_can_probe_processes(void)
+{
+	return access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
 }

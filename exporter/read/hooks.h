@@ -6,6 +6,7 @@
 #ifndef WORKLOAD_READ_HOOKS_H
 #define WORKLOAD_READ_HOOKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define HOOKS_REASON_BYTES 128
@@ -27,5 +28,13 @@ void hooks_find_missing(struct bpf_program *const *programs, size_t len,
  * @missing, as in "map type task_storage"; "" if it has all. Needs CAP_BPF to tell.
  */
 void hooks_find_missing_map(const struct bpf_object *object, char *missing, size_t size);
+
+/*
+ * Whether a program with this section is attached to processes one by one while the exporter runs
+ * (uprobe, uretprobe), and whether this kernel can do that (CONFIG_UPROBE_EVENTS, with sysfs
+ * mounted).
+ */
+bool hook_is_by_process(const char *section);
+bool hooks_can_probe_processes(void);
 
 #endif

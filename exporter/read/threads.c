@@ -78,6 +78,7 @@ static int waits_read(struct kernel *kernel, uint32_t slot, struct pool_row *row
 		hist_merge(&row->runqueue, &waits->runqueue);
 		hist_merge(&row->disk, &waits->disk);
 		hist_merge(&row->mutex, &waits->mutex);
+		row->acquisitions += waits->acquisitions;
 	}
 	return 0;
 }

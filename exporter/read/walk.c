@@ -23,6 +23,7 @@ static const struct {
 	{ "requests_sweep", WALK_SOCKETS, "sockets" },
 	{ "requests_sweep_listeners", WALK_SOCKETS, "sockets" },
 	{ "requests_sweep_connections", WALK_SOCKETS, "connections" },
+	{ "mutex_processes", WALK_PROCESSES, NULL },
 };
 
 static int walk_row(const char *program)
@@ -76,28 +77,31 @@ void walks_detach_all(struct walks *walks)
 		bpf_link__destroy(TAKE_PTR(walks->links[i]));
 }
 
-static int link_run(const struct bpf_link *link)
+/* The kernel gives out whole rows only: it reads up to a row that would not fit. */
+static int link_run(const struct bpf_link *link, walk_row_fn row, void *arg)
 {
 	_cleanup_(cleanup_close) int fd = bpf_iter_create(bpf_link__fd(link));
-	char unused[256];
+	struct mutex_process rows[256];
 	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
 	do {
-		n = read(fd, unused, sizeof(unused));
+		n = read(fd, rows, sizeof(rows));
+		for (ssize_t i = 0; row && i < n / (ssize_t)sizeof(*rows); i++)
+			row(arg, &rows[i]);
 	} while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
 	return n < 0 ? -errno : 0;
 }
 
-int walks_run(const struct walks *walks, enum walk walk)
+int walks_run(const struct walks *walks, enum walk walk, walk_row_fn row, void *arg)
 {
 	int r = -EOPNOTSUPP;
 
 	for (int i = 0; i < WALK_PROGRAMS; i++) {
 		if (walk_table[i].walk != walk || !walks->links[i])
 			continue;
-		r = link_run(walks->links[i]);
+		r = link_run(walks->links[i], row, arg);
 		if (r)
 			return r;
 	}

@@ -9,12 +9,17 @@
 
 #include <stdbool.h>
 
+#include "abi/mutex.h"
+
 struct bpf_link;
 struct bpf_program;
 
-enum walk { WALK_LISTENERS, WALK_CONNECTIONS, WALK_TASKS, WALK_SOCKETS };
+enum walk { WALK_LISTENERS, WALK_CONNECTIONS, WALK_TASKS, WALK_SOCKETS, WALK_PROCESSES };
 
-#define WALK_PROGRAMS 7
+#define WALK_PROGRAMS 8
+
+/* What the program of WALK_PROCESSES writes; the other walks write nothing. */
+typedef void (*walk_row_fn)(void *arg, const struct mutex_process *process);
 
 struct walks {
 	struct bpf_link *links[WALK_PROGRAMS]; /* owned; NULL where a program is not attached */
@@ -31,7 +36,10 @@ int walks_attach(struct walks *walks, const struct bpf_program *program, int map
 void walks_detach(struct walks *walks, const char *program);
 void walks_detach_all(struct walks *walks);
 
-/* Runs all programs of @walk to their end. 0; -EOPNOTSUPP if none is attached; -errno. */
-int walks_run(const struct walks *walks, enum walk walk);
+/*
+ * Runs all programs of @walk to their end; @row, which may be NULL, is called with what they write.
+ * 0; -EOPNOTSUPP if none is attached; -errno.
+ */
+int walks_run(const struct walks *walks, enum walk walk, walk_row_fn row, void *arg);
 
 #endif

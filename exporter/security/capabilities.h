@@ -28,7 +28,9 @@
 	/* executables of other users' processes: in the namer's process only */                  \
 	KEEP(NAMING, CAPABILITY(CAP_SYS_PTRACE))                                                  \
 	/* --mutex.backend=uprobe: attaching to libraries that are mapped later, by their path */ \
-	KEEP(UPROBES, CAPABILITY(CAP_BPF) | CAPABILITY(CAP_PERFMON) | CAPABILITY(CAP_SYS_PTRACE))
+	KEEP(UPROBES, CAPABILITY(CAP_BPF) | CAPABILITY(CAP_PERFMON) | CAPABILITY(CAP_SYS_PTRACE)) \
+	/* where uprobes are perf events, which some kernels give to an administrator only */     \
+	KEEP(UPROBES_AS_ADMIN, CAPABILITY(CAP_SYS_ADMIN) | CAPABILITY(CAP_SYS_PTRACE))
 
 enum keep {
 #define KEEP(id, capabilities) KEEP_##id,

@@ -12,11 +12,14 @@
  * RLIMIT_FSIZE is left alone: a log that standard error was redirected to must go on growing. Files
  * cannot be opened for writing anyway.
  */
-static int limits_set(void)
+static int limits_set(enum sandbox_role role)
 {
 	const struct rlimit none = { 0, 0 };
 
-	if (setrlimit(RLIMIT_CORE, &none) || setrlimit(RLIMIT_NPROC, &none))
+	if (setrlimit(RLIMIT_CORE, &none))
+		return -errno;
+	/* Threads of its own remove probes. */
+	if (role != SANDBOX_SERVER_ATTACHING && setrlimit(RLIMIT_NPROC, &none))
 		return -errno;
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ? -errno : 0;
 }
@@ -32,7 +35,7 @@ int sandbox_enter(enum sandbox_role role, enum sandbox_mode mode)
 
 	if (mode == SANDBOX_OFF)
 		return 0;
-	r = limits_set();
+	r = limits_set(role);
 	/* Landlock also keeps a process from reading /proc/PID/exe of others. */
 	if (!r && role == SANDBOX_SERVER && mode == SANDBOX_ON)
 		r = landlock_enter();

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -85,6 +86,9 @@ static const int calls_of_server[] = {
 	SCMP_SYS(shutdown),      SCMP_SYS(signalfd4),   SCMP_SYS(sysinfo),
 	SCMP_SYS(times),
 };
+
+/* What a new thread begins with. */
+static const int calls_of_threads[] = { SCMP_SYS(rseq), SCMP_SYS(set_robust_list) };
 
 /* Nothing here has any business with these: whoever calls them is somebody else. */
 static const int calls_of_intruders[] = {
@@ -176,6 +180,12 @@ static int add_attaching(scmp_filter_ctx filter)
 		r = add_equal(filter, SCMP_SYS(bpf), 0, BPF_LINK_CREATE);
 	for (size_t i = 0; !r && i < COUNT(perf_commands); i++)
 		r = add_equal(filter, SCMP_SYS(ioctl), 1, perf_commands[i]);
+	/* Threads that remove probes; no process. */
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+				     SCMP_CMP(0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	if (!r)
+		r = add_all(filter, SCMP_ACT_ALLOW, calls_of_threads, COUNT(calls_of_threads));
 	return r;
 }
 

@@ -45,7 +45,7 @@ def private_bpffs(tmp_path):
 
 
 def test_there_is_an_object_for_every_feature_and_backend():
-    assert OBJECTS == ["discovery", "requests", "requests_syscall", "threads"]
+    assert OBJECTS == ["discovery", "mutex", "requests", "requests_syscall", "threads"]
 
 
 @pytest.mark.parametrize("feature", OBJECTS)
@@ -82,14 +82,15 @@ def test_verifier_accepts_every_program(private_bpffs, feature):
 
 
 BACKENDS = {
-    "socket": ["discovery", "requests", "threads"],
-    "syscall": ["discovery", "requests_syscall", "threads"],
+    "--requests.backend=socket": ["discovery", "requests", "threads"],
+    "--requests.backend=syscall": ["discovery", "requests_syscall", "threads"],
+    "--mutex.backend=uprobe": ["discovery", "requests", "threads", "mutex"],
 }
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def exporter(request):
-    with Exporter(f"--requests.backend={request.param}") as running:
+    with Exporter(request.param) as running:
         running.objects = BACKENDS[request.param]
         yield running
 
@@ -116,4 +117,5 @@ def test_every_hook_of_every_object_is_attached(exporter):
     attached = {labels["probe"]: value for labels, value in rows}
     assert set(attached.values()) == {1}
     assert set(attached) == programs_of(exporter.objects)
-    assert {labels["feature"] for labels, _ in rows} == {"discovery", "requests", "threads"}
+    features = {name.split("_")[0] for name in exporter.objects}
+    assert {labels["feature"] for labels, _ in rows} == features

@@ -30,7 +30,8 @@ BITS_OF_ALL_THREE = 1 << 39 | 1 << 38 | 1 << 19
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
 HEX_CAPABILITIES = r"^Cap(?:Inh|Prm|Eff|Bnd|Amb):\t([0-9a-f]+)$"
 GONE_SECONDS = 5
-FEATURES = ["discovery", "requests", "threads"]
+DEFAULT_FEATURES = ["discovery", "requests", "threads"]
+FEATURES = [*DEFAULT_FEATURES, "mutex"]
 
 
 @pytest.fixture(scope="module")
@@ -341,10 +342,10 @@ def test_an_unmounted_proc_is_told_of(check):
 def off_at_start(exporter, feature):
     """The warning about @feature, while the others go on."""
     (warning,) = [line for line in exporter.log if f"feature {feature} is off" in line]
-    attached = {f: set() for f in FEATURES}
+    attached = {f: set() for f in DEFAULT_FEATURES}
     for labels, value in exporter.scrape().rows("workload_exporter_probe_attached"):
         attached[labels["feature"]].add(value)
-    assert attached == {f: {0.0 if f == feature else 1.0} for f in FEATURES}
+    assert attached == {f: {0.0 if f == feature else 1.0} for f in DEFAULT_FEATURES}
     return warning
 
 
@@ -352,7 +353,7 @@ def test_a_tracepoint_that_is_not_there_is_named(check, start_by, directory):
     prefix = without(directory, "btf_trace_sched_wakeup_new")
     answer = check(prefix)
     assert answer["result"] == "some"
-    assert denied(answer) == ["threads"]
+    assert denied(answer) == ["threads", "mutex"]
     feature = row(answer, "features", "threads")
     assert feature["reason"] == "loading: this kernel has no tracepoint sched_wakeup_new"
     assert feature["remedy"] == "use Linux 5.15 or later"

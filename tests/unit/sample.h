@@ -63,6 +63,7 @@ static inline void fill_pools(struct pool_row pools[2])
 		.thread_ns = { 1, 20, 300, 4000000000, 5500000000, 18446744073709551615U, 0, 7 },
 		.started = 30,
 		.exited = 10,
+		.acquisitions = 4711,
 	};
 	pools[1] = (struct pool_row){ .workload = "nginx.service", .pool = "evil\n\xff\xc3\xa9" };
 	observe(&pools[0].runqueue, 2000);
@@ -81,6 +82,7 @@ static inline struct snapshot sample_snapshot(void)
 	};
 	static const struct probe_row probes[] = { { "requests", "sk_data_ready", 1 },
 						   { "requests", "sock_send_length", 0 } };
+	static const struct mutex_row mutexes[] = { { "attached", 3 }, { "replaced", 0 } };
 	static const struct map_row maps[] = { { "endpoints", 2, 512 } };
 	static const struct program_row programs[] = { { "threads_switch", 123456789, 1000 } };
 	static const struct drop_row drops[] = { { "request_unpaired", 0 } };
@@ -98,6 +100,8 @@ static inline struct snapshot sample_snapshot(void)
 		.pools_len = 2,
 		.probes = probes,
 		.probes_len = 2,
+		.mutexes = mutexes,
+		.mutexes_len = 2,
 		.maps = maps,
 		.maps_len = 1,
 		.programs = programs,

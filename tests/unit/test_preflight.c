@@ -235,14 +235,15 @@ struct check {
 static struct check *check_new(bool discovery, bool requests, bool threads)
 {
 	struct check *check = calloc(1, sizeof(*check));
-	const bool on[FEATURES] = { discovery, requests, threads };
-	static const char *const names[FEATURES] = { "discovery", "requests", "threads" };
+	const bool on[FEATURES] = { discovery, requests, threads, threads };
+	static const char *const names[FEATURES] = { "discovery", "requests", "threads", "mutex" };
 
 	cr_assert_not_null(check);
 	check->preflight.version = "1.0";
 	for (int id = 0; id < FEATURES; id++) {
 		check->features[id] = (struct feature){ .name = names[id],
 							.on = on[id],
+							.optional = id == FEATURE_MUTEX,
 							.since_major = id == 1 ? 6 : 5,
 							.since_minor = id == 1 ? 3 : 15 };
 		if (!on[id])
@@ -323,7 +324,8 @@ Test(preflight, names_every_feature_that_a_kernel_is_too_old_for)
 	text_copy(machine.release, sizeof(machine.release), "5.10.0");
 	preflight_add_machine(&check->preflight, &machine);
 	cr_expect_str_eq(row_of(check, "Linux version")->reason,
-			 "5.10.0: discovery needs 5.15, requests needs 6.3, threads needs 5.15");
+			 "5.10.0: discovery needs 5.15, requests needs 6.3, "
+			 "threads needs 5.15, mutex needs 5.15");
 	cr_expect_str_eq(row_of(check, "Linux version")->remedy, "use Linux 6.3 or later");
 }
 

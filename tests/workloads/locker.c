@@ -5,7 +5,7 @@
  * the main thread main-0; short threads inherit the name of the thread that starts them.
  *
  * --mode=mutex, robust, pi or rwlock (odd threads read): contend on one lock, held for --hold-us of
- *   computation and --hold-sleep-us of sleep, with --think-us of sleep between.
+ *   computation and --hold-sleep-us of sleep, with --think-us of sleep before.
  * --mode=condvar: wait on a condition variable; sleepers: sleep again and again; blocked: read an
  *   empty pipe; burn: compute.
  * --mode=table: the cost of locks and nothing else: count in one of 64 cells, each under a mutex of
@@ -89,8 +89,11 @@ static void contend(struct thread *thread)
 	struct locker *locker = thread->locker;
 
 	while (!stopped(locker)) {
-		uint64_t sleeps = thread_sleeps(), begin = clock_now_ns();
+		uint64_t sleeps, begin;
 
+		clock_sleep_us(locker->think_us);
+		sleeps = thread_sleeps();
+		begin = clock_now_ns();
 		lock_take(thread);
 		thread->wait_ns += clock_now_ns() - begin;
 		sleeps = thread_sleeps() - sleeps;
@@ -100,7 +103,6 @@ static void contend(struct thread *thread)
 		clock_burn_us(locker->hold_us);
 		clock_sleep_us(locker->hold_sleep_us);
 		lock_give(thread);
-		clock_sleep_us(locker->think_us);
 	}
 }
 
