@@ -34,8 +34,8 @@ int confine_prepare(struct confinement *confinement, const struct confine_option
 
 /*
  * Drops the capabilities but for those without which this kernel does not let @kernel be read,
- * becomes the user and enters the sandbox. With @mutexes, which may be NULL, probes will be attached
- * to processes as they come: that takes more. 0, or -errno: then the process must end.
+ * becomes the user and enters the sandbox. With @mutexes, which may be NULL, probes will be
+ * attached to processes as they come: that takes more. 0, or -errno: then the process must end.
  */
 int confine_enter(struct confinement *confinement, struct kernel *kernel, struct mutexes *mutexes,
 		  const struct log *log);
