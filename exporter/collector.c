@@ -58,9 +58,11 @@ static int step_requests(struct collector *collector, uint64_t now_ns)
 	uint16_t port;
 	int r = 0;
 
+	(void)now_ns; /* the gauges are as old as the sweep that filled them, ages included */
 	ledger_begin_endpoints(collector->ledger);
 	for (uint32_t slot = 0; slot < ENDPOINTS_MAX; slot++) {
-		int found = requests_read(collector->kernel, slot, now_ns, &tree, &port, &row);
+		int found = requests_read(collector->kernel, slot, collector->swept_ns, &tree,
+					  &port, &row);
 
 		if (found < 0)
 			r = found;

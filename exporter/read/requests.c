@@ -41,18 +41,18 @@ static void shard_merge(struct endpoint_row *row, const struct endpoint_shard *s
 }
 
 static void gauges_fill(struct endpoint_row *row, const struct endpoint_gauges *gauges,
-			uint64_t now_ns)
+			uint64_t swept_ns)
 {
 	row->queued = gauges->queued;
 	row->in_service = gauges->in_service;
 	row->connections = gauges->connections;
 	row->accept_queue = gauges->accept_queue;
 	row->accept_queue_limit = gauges->accept_queue_limit;
-	if (gauges->oldest_ns && now_ns > gauges->oldest_ns)
-		row->oldest_queued_ns = now_ns - gauges->oldest_ns;
+	if (gauges->oldest_ns && swept_ns > gauges->oldest_ns)
+		row->oldest_queued_ns = swept_ns - gauges->oldest_ns;
 }
 
-int requests_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, uint32_t *tree,
+int requests_read(struct kernel *kernel, uint32_t slot, uint64_t swept_ns, uint32_t *tree,
 		  uint16_t *port, struct endpoint_row *row)
 {
 	const struct endpoint_info *info = view_at(&kernel->endpoint_info, slot);
@@ -71,7 +71,7 @@ int requests_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, uint32_
 			return -ENOMEM;
 		shard_merge(row, shard);
 	}
-	gauges_fill(row, gauges, now_ns);
+	gauges_fill(row, gauges, swept_ns);
 	*tree = info->tree;
 	*port = (uint16_t)info->port;
 	return 1;

@@ -15,11 +15,12 @@
 int requests_sweep(struct kernel *kernel);
 
 /*
- * Reads endpoint @slot into @row (names are left NULL), which must not be used on failure. @now_ns:
- * CLOCK_MONOTONIC. Returns 1 if the slot is in use, 0 if it is not, -errno. @tree and @port say
- * whose it is; SLOT_OTHER is always in use, and nobody's (0, 0).
+ * Reads endpoint @slot into @row (names are left NULL), which must not be used on failure.
+ * @swept_ns: when the last sweep began, CLOCK_MONOTONIC: what it found waiting may have been read
+ * since, so ages are of that moment. Returns 1 if the slot is in use, 0 if it is not, -errno. @tree
+ * and @port say whose it is; SLOT_OTHER is always in use, and nobody's (0, 0).
  */
-int requests_read(struct kernel *kernel, uint32_t slot, uint64_t now_ns, uint32_t *tree,
+int requests_read(struct kernel *kernel, uint32_t slot, uint64_t swept_ns, uint32_t *tree,
 		  uint16_t *port, struct endpoint_row *row);
 
 /* From now on nothing is added to @slot: sockets that still remember it are stale. */

@@ -14,6 +14,7 @@ from services import Load, Nginx, Redis, Service
 
 NGINX_REQUESTS = 20000 // SLOWER
 REDIS_REQUESTS = 100000 // SLOWER
+SWEEP_SECONDS = 1.1  # a little more than the shortest time between two sweeps
 
 
 def run(*command):
@@ -179,6 +180,21 @@ def check_stuck_then_released(exporter, server, clients, accept_queue):
     assert oldest(end) == 0
     waited = sum(released - at for at in sent)
     assert end.seconds("queue") - before.seconds("queue") == pytest.approx(waited, rel=0.03)
+
+
+def test_between_two_sweeps_a_request_that_is_served_meanwhile_does_not_age(exporter, start, connect):
+    server = start(Service, "pool_server", workers=1)
+    server.ask("stuck")
+    exporter.workload_of(server.port)
+    client = connect(server.port)
+    send_requests([client])
+    time.sleep(SWEEP_SECONDS)  # so that the next scrape sweeps
+    swept = exporter.endpoint(server.port)
+    server.ask("release")
+    receive(client)
+    time.sleep(SWEEP_SECONDS / 2)
+    assert oldest(swept) > 0
+    assert oldest(exporter.endpoint(server.port)) in (0, oldest(swept))
 
 
 def test_stuck_workers_show_ten_queued_requests(exporter, start, connect):
