@@ -32,7 +32,7 @@ def outputs(thresholds):
     return {
         "overview.json": as_json(overview.make()),
         "workload.json": as_json(workload.make(metrics)),
-        "exporter.json": as_json(exporter.make()),
+        "exporter.json": as_json(exporter.make(metrics)),
         "rules/workload.yml": rules.recording(thresholds),
         "alerts/workload.yml": rules.alerts(thresholds),
     }

@@ -93,8 +93,8 @@ def tables():
     ]
 
 
-def losses():
-    return [
+def losses(metrics):
+    found = [
         timeseries(
             "Lost measurements",
             "Lost or counted as `other`, per second, by reason; the runbook explains each.",
@@ -125,7 +125,33 @@ def losses():
             ],
             "s",
         ),
+        timeseries(
+            "Refused by the web server",
+            "Connections and requests that the exporter has turned away or ended, by reason.",
+            [
+                target(
+                    growth("workload_exporter_http_refused_total", "instance, reason"),
+                    f"{INSTANCE} {{{{reason}}}}",
+                )
+            ],
+            "ops",
+        ),
     ]
+    if "workload_exporter_mutex_processes" in metrics:
+        found.append(
+            timeseries(
+                "Processes with probes on mutexes",
+                "By what has become of the probes; only with --mutex.backend=uprobe.",
+                [
+                    target(
+                        mine("workload_exporter_mutex_processes", "instance, result"),
+                        f"{INSTANCE} {{{{result}}}}",
+                    )
+                ],
+                "short",
+            )
+        )
+    return found
 
 
 def cost():
@@ -190,7 +216,7 @@ def process():
     ]
 
 
-def make():
+def make(metrics):
     return dashboard(
         "workload-exporter-health",
         "Exporter health",
@@ -198,7 +224,7 @@ def make():
         ("cluster", "job", "instance"),
         [
             (None, [(4, numbers()), (10, tables())]),
-            ("Lost and full", [(9, losses())]),
+            ("Lost and full", [(9, losses(metrics))]),
             ("Cost", [(9, cost()), (9, process())]),
         ],
     )
