@@ -231,7 +231,7 @@ def show(outcome):
 
 def verify(name):
     """Complaints about the sizes of programs, from whichever run has measured them."""
-    for results in (RESULTS / name, RESULTS / f"{name}.again"):
+    for results in (RESULTS / name, RESULTS / f"{name}-again"):
         if (results / "verifier.txt").exists():
             return verifier.check(name, results / "verifier.txt")
     return ["was not measured"] if set(LOAD) & set(ROWS[name].tests) else []
@@ -267,7 +267,7 @@ def main(names):
     for name, outcome in first.items():
         if outcome.failures:
             print(f"== {name}: once more, what failed", flush=True)
-            job = (name, tests_once_more(name, outcome), RESULTS / f"{name}.again")
+            job = (name, tests_once_more(name, outcome), RESULTS / f"{name}-again")
             again.update(matrix.check_all([job]))
     print()
     fine = [report(name, outcome, again.get(name)) for name, outcome in first.items()]
