@@ -32,9 +32,20 @@ def compare(load, variant, interval):
     interval["means"] = load.means(scrape, interval) if hasattr(load, "means") else {}
 
 
+def start_beside(load, name):
+    variant = VARIANTS[name]()
+    try:
+        if is_exporter(variant) and hasattr(load, "prepare"):
+            load.prepare(variant)
+    except BaseException:
+        variant.stop()
+        raise
+    return variant
+
+
 def interval_beside(load, name, seconds):
     """One interval beside a variant that starts before it and stops after it."""
-    variant = VARIANTS[name]()
+    variant = start_beside(load, name)
     try:
         interval = load.measure(seconds)
         if is_exporter(variant):
@@ -64,7 +75,7 @@ def cost_beside(load, name, seconds):
     What the variant itself uses, and the time in its BPF programs as the kernel's statistics count
     it: {programs: {name: {runs_per_request, ns_per_run}}, ...}. Never at the time of a pair.
     """
-    variant = VARIANTS[name]()
+    variant = start_beside(load, name)
     try:
         with bpf.statistics():
             before, cpu_ns = bpf.programs(variant.pid), processes.tree_cpu_ns(variant.pid)

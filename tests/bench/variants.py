@@ -149,7 +149,7 @@ VARIANTS = {
     "none": Nothing,
     "exporter": WithFlags(),
     "syscall": WithFlags("--requests.backend=syscall"),
-    "uprobe": WithFlags("--mutex.backend=uprobe"),
+    "uprobe": WithFlags("--mutex.backend=uprobe", "--log.level=debug"),
     "bpftrace-requests": lambda: Bpftrace("requests.bt"),
     "bpftrace-switches": lambda: Bpftrace("switches.bt"),
     "bpftrace-locks": lambda: Bpftrace("locks.bt"),

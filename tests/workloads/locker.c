@@ -12,7 +12,9 @@
  *   its own, and compute a little between; every 64th acquisition is timed.
  * --mode=churn: every thread starts and joins --children short threads one after the other.
  *
- * Commands: `start`, `finish` (end all threads, join them, print), `quit`.
+ * Commands: `start`, `finish` (end all threads, join them, print; they can be started again, but
+ * for
+ * --mode=blocked), `quit`.
  */
 #include "workload.h"
 
@@ -127,6 +129,7 @@ static void count_in_table(struct thread *thread)
 	thread->samples = calloc(SAMPLES, sizeof(*thread->samples));
 	if (!thread->samples)
 		die("calloc");
+	clock_sleep_us(1000); /* a thread's new name is seen when it is switched */
 	while (!stopped(thread->locker)) {
 		random ^= random << 13;
 		random ^= random >> 7;
@@ -226,6 +229,7 @@ static void threads_start(struct locker *locker, struct thread *threads)
 {
 	long i;
 
+	__atomic_store_n(&locker->stop, false, __ATOMIC_RELEASE);
 	for (i = 0; i < locker->threads; i++) {
 		threads[i] = (struct thread){ .locker = locker, .number = i };
 		threads[i].begin_ns = clock_now_ns();
@@ -239,7 +243,9 @@ static void threads_end(struct locker *locker)
 	__atomic_store_n(&locker->stop, true, __ATOMIC_RELEASE);
 	pthread_cond_broadcast(&locker->ended);
 	pthread_mutex_unlock(&locker->mutex);
-	close(locker->pipe[1]);
+	if (locker->pipe[1] >= 0)
+		close(locker->pipe[1]);
+	locker->pipe[1] = -1;
 }
 
 static int compare_samples(const void *left, const void *right)
@@ -285,6 +291,8 @@ static void threads_finish(struct locker *locker, struct thread *threads)
 	stat_print("acquisitions", sum.acquisitions);
 	stat_print("sleeps", sum.sleeps);
 	stat_print("acquisition_p99_ns", p99_ns);
+	for (i = 0; i < locker->threads; i++)
+		free(threads[i].samples);
 	stat_print("switches", sum.switches);
 }
 
