@@ -14,11 +14,20 @@ import threading
 import time
 
 import paths
+import services
 from clients import REQUEST, exchange, reset
-from services import IN_OWN_NETWORK, Load, Service, unique_name
+from services import IN_OWN_NETWORK, Load, unique_name
 
 TURN_SECONDS = 0.5
 TIMEOUT_SECONDS = 10
+
+
+def service_start(*words, **options):
+    """A service that tries a second port: another program may take the first one meanwhile."""
+    try:
+        return services.Service(*words, **options)
+    except AssertionError:
+        return services.Service(*words, **options)
 
 
 class Actor(threading.Thread):
@@ -59,7 +68,7 @@ class Steady(Actor):
 
     def __init__(self):
         super().__init__(0.01)
-        self.server = Service("pool_server", workers=4, mode="queue", service_us=1000)
+        self.server = service_start("pool_server", workers=4, mode="queue", service_us=1000)
         self.requests = 0
 
     def turn(self):
@@ -81,7 +90,7 @@ class Restarts(Actor):
         self.name_of_service = unique_name("phoenix")
 
     def turn(self):
-        server = Service("pool_server", name=self.name_of_service, workers=3, service_us=5000)
+        server = service_start("pool_server", name=self.name_of_service, workers=3, service_us=5000)
         try:
             load = Load(server.port, clients=6, seconds=30)
             time.sleep(TURN_SECONDS)
@@ -96,7 +105,7 @@ class Resets(Actor):
 
     def __init__(self):
         super().__init__(0.05)
-        self.server = Service("pool_server", workers=4, service_us=3000)
+        self.server = service_start("pool_server", workers=4, service_us=3000)
 
     def _connect(self):
         address = ("127.0.0.1", self.server.port)
@@ -127,7 +136,7 @@ class Namespaces(Actor):
     PORT = 8080
 
     def turn(self):
-        server = Service("pool_server", prefix=IN_OWN_NETWORK, port=self.PORT, workers=2)
+        server = service_start("pool_server", prefix=IN_OWN_NETWORK, port=self.PORT, workers=2)
         try:
             inside = ["nsenter", f"--net=/proc/{server.pid}/ns/net"]
             load = Load(self.PORT, prefix=inside, clients=2, requests=50)
@@ -142,7 +151,7 @@ class Locking(Actor):
     """Threads that contend for a lock, end and are started again."""
 
     def turn(self):
-        server = Service("locker", threads=4, hold_us=200, think_us=500)
+        server = service_start("locker", threads=4, hold_us=200, think_us=500)
         try:
             server.ask("start")
             time.sleep(TURN_SECONDS)
@@ -156,7 +165,7 @@ class Crowding(Actor):
 
     def turn(self):
         for processes in (0, 1):
-            server = Service("crowd", per_second=200, processes=processes, listeners=5)
+            server = service_start("crowd", per_second=200, processes=processes, listeners=5)
             try:
                 server.ask("start")
             finally:
@@ -170,7 +179,7 @@ class Frozen(Actor):
 
     def __init__(self):
         super().__init__()
-        self.server = Service("pool_server", workers=2)
+        self.server = service_start("pool_server", workers=2)
 
     def turn(self):
         load = Load(self.server.port, clients=4, requests=40)
