@@ -93,8 +93,8 @@ def tables():
     ]
 
 
-def losses(metrics):
-    found = [
+def losses():
+    return [
         timeseries(
             "Lost measurements",
             "Lost or counted as `other`, per second, by reason; the runbook explains each.",
@@ -136,22 +136,18 @@ def losses(metrics):
             ],
             "ops",
         ),
+        timeseries(
+            "Processes with probes on mutexes",
+            "By what has become of the probes; only with --mutex.backend=uprobe.",
+            [
+                target(
+                    mine("workload_exporter_mutex_processes", "instance, result"),
+                    f"{INSTANCE} {{{{result}}}}",
+                )
+            ],
+            "short",
+        ),
     ]
-    if "workload_exporter_mutex_processes" in metrics:
-        found.append(
-            timeseries(
-                "Processes with probes on mutexes",
-                "By what has become of the probes; only with --mutex.backend=uprobe.",
-                [
-                    target(
-                        mine("workload_exporter_mutex_processes", "instance, result"),
-                        f"{INSTANCE} {{{{result}}}}",
-                    )
-                ],
-                "short",
-            )
-        )
-    return found
 
 
 def cost():
@@ -216,7 +212,7 @@ def process():
     ]
 
 
-def make(metrics):
+def make():
     return dashboard(
         "workload-exporter-health",
         "Exporter health",
@@ -224,7 +220,7 @@ def make(metrics):
         ("cluster", "job", "instance"),
         [
             (None, [(4, numbers()), (10, tables())]),
-            ("Lost and full", [(9, losses(metrics))]),
+            ("Lost and full", [(9, losses())]),
             ("Cost", [(9, cost()), (9, process())]),
         ],
     )

@@ -226,17 +226,7 @@ def threads():
     ]
 
 
-def locks(with_acquisitions):
-    acquisitions = []
-    if with_acquisitions:
-        acquisitions = [
-            timeseries(
-                "Lock acquisitions",
-                "Acquisitions per second, free locks included; only with --mutex.backend=uprobe.",
-                [target(rate("workload_mutex_acquisitions_total", POOL), POOL_LEGEND)],
-                "ops",
-            )
-        ]
+def locks():
     return "Locks and I/O", [
         (
             9,
@@ -251,11 +241,8 @@ def locks(with_acquisitions):
                 timeseries(
                     "Waiting for a lock",
                     "Mean number of threads that are blocked on a lock, from the waits that have "
-                    "ended, and acquisitions per second that slept.",
-                    [
-                        target(rate(MUTEX + "_sum", POOL), f"{POOL_LEGEND} threads"),
-                        target(rate(MUTEX + "_count", POOL), f"{POOL_LEGEND} waits/s"),
-                    ],
+                    "ended.",
+                    [target(rate(MUTEX + "_sum", POOL), POOL_LEGEND)],
                     "short",
                 ),
                 heatmap(
@@ -281,7 +268,30 @@ def locks(with_acquisitions):
                     POOL,
                     POOL_LEGEND,
                 ),
-                *acquisitions,
+            ],
+        ),
+        (
+            9,
+            [
+                timeseries(
+                    "Lock waits",
+                    "Acquisitions per second that slept.",
+                    [target(rate(MUTEX + "_count", POOL), POOL_LEGEND)],
+                    "ops",
+                ),
+                timeseries(
+                    "Lock acquisitions",
+                    "Mutexes acquired per second, free ones included; only with "
+                    "--mutex.backend=uprobe.",
+                    [target(rate("workload_mutex_acquisitions_total", POOL), POOL_LEGEND)],
+                    "ops",
+                ),
+                timeseries(
+                    "Disk waits",
+                    "Times per second that a thread was blocked on a disk.",
+                    [target(rate(DISK + "_count", POOL), POOL_LEGEND)],
+                    "ops",
+                ),
             ],
         ),
     ]
@@ -351,7 +361,7 @@ def identity():
                 timeseries(
                     "Processes",
                     "Processes that are alive.",
-                    [target(gauge("workload_processes", "workload, instance"), "{{instance}}")],
+                    [target(gauge("workload_processes", "workload, instance"), "{{workload}} {{instance}}")],
                     "short",
                 ),
             ],
@@ -359,9 +369,9 @@ def identity():
     ]
 
 
-def make(metrics):
+def make():
     sections = [requests(), queue(), threads()]
-    sections += [locks("workload_mutex_acquisitions_total" in metrics), connections(), identity()]
+    sections += [locks(), connections(), identity()]
     return dashboard(
         "workload-exporter-workload",
         "Workload",

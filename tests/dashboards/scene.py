@@ -8,7 +8,7 @@ import socket
 import threading
 from pathlib import Path
 
-from exporter import Exporter, run_to_end
+from exporter import Exporter
 from prometheus import Prometheus, scrape_config, short_rules
 from services import SCRATCH, Load, Service, free_port
 
@@ -76,8 +76,9 @@ class Scene:
         BPF_STATS.write_text("1")
         self.exporter = self._start(Exporter)
         # What is not measured unless it is asked for, for the panels that show it.
-        more = ["--mutex.backend=uprobe"] if "--mutex.backend" in run_to_end("--help").stdout else []
-        self.syscall = self._start(Exporter, "--requests.backend=syscall", *more)
+        self.syscall = self._start(
+            Exporter, "--requests.backend=syscall", "--mutex.backend=uprobe"
+        )
         self.fragile = self._start(Exporter)
         self.prometheus = self._start(
             Prometheus,
