@@ -21,7 +21,7 @@ DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf
              libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev libcap-dev \
              libseccomp-dev libdeflate-dev libprotobuf-c-dev protobuf-c-compiler
 DEPS_DEMO := python3
-DEPS_TEST := libcriterion-dev python3 python3-pytest python3-prometheus-client prometheus nginx-light \
+DEPS_TEST := libcriterion-dev libclang-rt-dev python3 python3-pytest python3-prometheus-client prometheus nginx-light \
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless \
              openssl systemd musl-tools
 DEPS_BENCH := bpftrace libbpf-tools util-linux
@@ -116,7 +116,7 @@ demo: ## a thread-pool service under load, watched live in this terminal
 	$(Q)$(PYTHON) scripts/demo.py --build $(BUILD)
 
 test: deps-test ## unit, machine, live and dashboard tests
-	$(Q)$(MAKE) --no-print-directory test-unit test-bpf test-live test-dashboards
+	$(Q)$(MAKE) --no-print-directory test-unit test-fuzz test-bpf test-live test-dashboards
 
 # --- BPF programs ---------------------------------------------------------------------------------
 
@@ -176,6 +176,41 @@ $(BUILD)/unit_tests: $(UNIT_OBJECTS)
 	$(if $(Q),@echo "  LINK   $@")
 	$(Q)$(CC) $(ASAN) $^ -lcriterion $(LIBS_PURE) -o $@
 
+# The whole exporter under the sanitizers; libraries are as they are.
+$(SOURCES:%.c=$(BUILD)/asan/%.o): | $(SKELETONS)
+
+$(BUILD)/asan/workload_exporter: $(SOURCES:%.c=$(BUILD)/asan/%.o) $(PROTO:=.o)
+	$(if $(Q),@echo "  LINK   $@")
+	$(Q)$(CC) $(ASAN) $^ $(LIBS) -o $@
+
+.PHONY: asan
+asan: $(BUILD)/asan/workload_exporter ## build the exporter under ASan and UBSan
+
+# libFuzzer is clang's. What is fuzzed is an archive, so that a target takes from it what it needs.
+FUZZ_SECONDS ?= 600
+FUZZED    := $(wildcard $(patsubst %,exporter/%/*.c,base discovery exposition web)) exporter/metrics.c
+FUZZ_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 \
+              -Wno-gnu-variable-sized-type-not-at-end
+FUZZERS   := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_OBJECTS := $(FUZZED:%.c=$(BUILD)/fuzz/obj/%.o) $(PROTO:$(BUILD)/%=$(BUILD)/fuzz/obj/%.o)
+
+$(BUILD)/fuzz/obj/proto/%.o: $(BUILD)/proto/%.c Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -g -w -I$(BUILD) -c $< -o $@
+
+$(BUILD)/fuzz/obj/%.o: %.c Makefile | $(BUILD)/version.h $(PROTO:=.h)
+	$(if $(Q),@echo "  FUZZ   $@")
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -I$(BUILD) -MMD -MP -c $< -o $@
+
+$(BUILD)/fuzz/fuzzed.a: $(FUZZ_OBJECTS)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.o $(BUILD)/fuzz/fuzzed.a
+	$(if $(Q),@echo "  LINK   $@")
+	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer $^ $(LIBS_PURE) -o $@
+
 $(BUILD)/workloads/%: tests/workloads/%.c Makefile
 	$(if $(Q),@echo "  CC     $@")
 	@mkdir -p $(@D)
@@ -196,10 +231,20 @@ $(BUILD)/workloads/%_static: tests/workloads/%.c Makefile
 test-unit: $(BUILD)/unit_tests ## unit tests under ASan and UBSan
 	$(Q)$(BUILD)/unit_tests --jobs 2
 
+.PHONY: test-fuzz fuzz
+test-fuzz: $(FUZZERS) ## every fuzz target for a few seconds, and what they write through parsers of others
+	$(Q)tests/fuzz/run.sh $(BUILD) 5
+	$(Q)$(PYTHON) -B tests/fuzz/parse.py $(BUILD)/fuzz/exposition tests/fuzz/corpus/exposition
+
+fuzz: deps-test ## the same for longer (FUZZ_SECONDS=600 for each target)
+	$(Q)$(MAKE) --no-print-directory $(FUZZERS)
+	$(Q)tests/fuzz/run.sh $(BUILD) $(FUZZ_SECONDS)
+	$(Q)$(PYTHON) -B tests/fuzz/parse.py $(BUILD)/fuzz/exposition tests/fuzz/corpus/exposition --inputs 1000
+
 test-bpf: bpf-all all ## machine tests: every program through the kernel's verifier
 	$(Q)$(PYTHON) -m pytest -q -p no:cacheprovider tests/bpf
 
-test-live: all $(WORKLOADS) ## live tests against real servers on this kernel
+test-live: all asan $(WORKLOADS) ## live tests against real servers on this kernel
 	$(Q)$(call live,tests/live)
 	$(Q)export WORKLOAD_EXPORTER_FLAGS=--requests.backend=syscall; $(call live,$(LIVE_REQUESTS))
 
@@ -300,4 +345,5 @@ install: all ## install the binary and the systemd units to DESTDIR and prefix
 	$(Q)install -D -m 0644 scripts/systemd/workload_exporter.sysusers \
 		$(DESTDIR)$(prefix)/lib/sysusers.d/workload_exporter.conf
 
+-include $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:$(BUILD)/fuzz/%=$(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.d)
 -include $(OBJECTS:.o=.d) $(UNIT_OBJECTS:.o=.d) $(WORKLOADS:=.d) $(wildcard $(BUILD)/bpf/*/*.d)

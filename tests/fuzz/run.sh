@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# run.sh BUILD SECONDS: every fuzz target for so long, from its committed corpus and from what
+# earlier runs have found (under BUILD). An input that fails stays in BUILD/fuzz/failed.
+set -euo pipefail
+
+build=$1 seconds=$2
+here=$(dirname "$0")
+mkdir -p "$build/fuzz/failed"
+failed=()
+for source in "$here"/fuzz_*.c; do
+	name=$(basename "$source" .c)
+	name=${name#fuzz_}
+	found=$build/fuzz/found/$name
+	seeds=("$here/corpus/$name")
+	[ "$name" != elf ] || seeds+=("$here/../unit/fixtures/elf")
+	mkdir -p "$found"
+	log=$build/fuzz/$name.log
+	if "$build/fuzz/$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \
+		-max_len=8192 -print_final_stats=1 -artifact_prefix="$build/fuzz/failed/$name-" \
+		"$found" "${seeds[@]}" > "$log" 2>&1; then
+		echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs," \
+			"$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1) edges"
+	else
+		failed+=("$name")
+		tail -40 "$log"
+	fi
+done
+[ ${#failed[@]} -eq 0 ] || {
+	echo "fuzz: failed: ${failed[*]}; the inputs are in $build/fuzz/failed"
+	exit 1
+}
