@@ -59,7 +59,7 @@
 #define LEDGER_WORKLOAD_PORTS_MAX 64
 #define LEDGER_WORKLOAD_POOLS_MAX 64
 #define LEDGER_DETOURS_MAX 2048 /* ports, and pools, that are known one by one to be in `other` */
-#define LEDGER_LABEL_LEN 32 /* longer pool names are cut */
+#define LEDGER_LABEL_LEN 48 /* longer pool names are cut; the longest are in read/threads.h */
 
 #define LEDGER_GRACE_NS (300 * 1000000000ULL)
 

@@ -8,7 +8,7 @@
 #include "read/kernel.h"
 #include "snapshot.h"
 
-#define THREADS_NAME_LEN 32 /* valid UTF-8, which may need more bytes than the kernel's 15 */
+#define THREADS_NAME_LEN 48 /* valid UTF-8: each of the 15 bytes may need three, and a NUL */
 
 /*
  * Reads pool @slot into @row (names are left NULL), open intervals included up to @now_ns, a

@@ -37,7 +37,7 @@ class Scrape:
         self.at = (began + ended) / 2
         self.series = {}
         self._by_name = defaultdict(list)
-        for line in text.splitlines():
+        for line in text.split("\n")[:-1]:  # splitlines() takes more bytes for ends
             if line and not line.startswith("#"):
                 self._add(line)
 

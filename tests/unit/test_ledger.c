@@ -298,8 +298,8 @@ Test(ledger, what_was_shown_survives_growth_and_strange_names)
 		for (unsigned int i = 0; i < 5 * scrape_no; i++) {
 			struct pool_row part = pool(1000 - scrape_no);
 
-			snprintf(name, sizeof(name), "pool %03u with a name of more than its bound",
-				 i);
+			snprintf(name, sizeof(name),
+				 "pool %03u with a name of more bytes than its bound of some", i);
 			ledger_add_pool(ledger, handles[i % 4], name, &part);
 		}
 		cr_assert_eq(ledger_end(ledger, SECOND), 0);
