@@ -45,6 +45,13 @@ REQUESTS = [
     "tests/live/test_network.py",
 ]
 THREADS = ["tests/live/test_threads.py", "tests/live/test_locks.py"]
+MUTEXES = [
+    f"tests/live/test_mutexes.py::{test}"
+    for test in (
+        "test_every_acquisition_is_counted_and_waits_are_what_threads_measure[mutex-locker]",
+        "test_free_mutexes_are_counted_and_never_waited_for",
+    )
+]
 VERIFIER = ["tests/bpf/test_verifier.py::test_verifier_accepts_every_program"]
 
 # Without cmpxchg16b, which is suspected of a double fault in the allocator seen once under QEMU 7.2.
@@ -67,11 +74,11 @@ SYSCALL = {"WORKLOAD_EXPORTER_FLAGS": "--requests.backend=syscall"}
 # The longest first: the last ones shall not run alone.
 ROWS = {
     "bookworm-arm64": Row(
-        "bookworm", [*LOAD, *REQUESTS, *THREADS], 1500, {}, CPU_ARM64, architecture="arm64"
+        "bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES], 1500, {}, CPU_ARM64, architecture="arm64"
     ),
-    "bookworm": Row("bookworm", [*LOAD, *REQUESTS, *THREADS], 1200),
-    "unstable": Row("unstable", [*LOAD, *VERIFIER, *REQUESTS, *THREADS], 1200, {}, CPU_CX16),
-    "trixie": Row("trixie", [*LOAD, *VERIFIER, *REQUESTS, *THREADS], 1200),
+    "bookworm": Row("bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES], 1200),
+    "unstable": Row("unstable", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES], 1200, {}, CPU_CX16),
+    "trixie": Row("trixie", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES], 1200),
     "unstable-syscall": Row("unstable", [*LOAD, *REQUESTS], 900, SYSCALL, CPU_CX16),
     "trixie-syscall": Row("trixie", [*LOAD, *REQUESTS], 900, SYSCALL),
     "bullseye": Row("bullseye", [f"{GUEST}/test_floor.py"], 120),

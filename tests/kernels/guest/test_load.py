@@ -9,14 +9,14 @@ import pytest
 import programs
 from exporter import Exporter
 
-FEATURES = ("discovery", "requests", "threads")
+FEATURES = ("discovery", "requests", "threads", "mutex")
 EXPECTED = os.environ.get("WORKLOAD_TEST_FEATURES", ",".join(FEATURES)).split(",")
 RESULTS = Path("/run/results")
 
 
 @pytest.fixture(scope="module")
 def exporter():
-    with Exporter() as running:
+    with Exporter("--mutex.backend=uprobe") as running:
         yield running
 
 
