@@ -45,10 +45,11 @@ def markdown(head, rows):
 
 def machine_text(machine, pairs):
     kind = "virtual, " if machine["virtual"] else ""
+    where = f"{machine['cpu']} ({kind}{machine['cores']} CPUs), Linux {machine['kernel']}"
     return (
-        f"Measured with `make bench bench-scale` on {machine['date']}: {machine['cpu']} ({kind}"
-        f"{machine['cores']} CPUs), Linux {machine['kernel']}. Ratios are medians of {pairs} pairs"
-        " of intervals with and without, in brackets the quartiles.\n"
+        f"Measured with `make bench bench-scale` on {machine['date']}: {where}, load average"
+        f" {machine['load_before']:.1f} before. Ratios are medians of {pairs} pairs of intervals"
+        " with and without, in brackets the quartiles.\n"
     )
 
 

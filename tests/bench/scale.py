@@ -10,7 +10,6 @@ drop counters do not say why, or if a cost grows faster than what causes it.
 
 import argparse
 import json
-import math
 import os
 import sys
 import time
@@ -29,8 +28,9 @@ SETTLE_SECONDS = 10
 SCRAPES = 3
 SWEEP_SECONDS = 1.05  # scrapes that are further apart walk over all sockets
 EVENT_ROUNDS = 20000
-# Growth is judged where a cost has become noticeable, and leaves room for noise.
-EXPONENT_MAX = 1.4
+# Growth is judged where a cost has become noticeable, and leaves room for noise and for caches that
+# become too small: between the sizes here the square is four times what the line would be.
+ABOVE_LINE_MAX = 3
 NOTICEABLE = {"scrape_cpu_ns": 2e6, "start_cpu_ns": 20e6, "rss_bytes": 4e6, "act_cpu_ns": 20e6}
 
 
@@ -115,9 +115,9 @@ def too_fast(levels):
             if far < noticeable or near <= 0:
                 continue
             near_size, far_size = level["size"] - below["size"], above["size"] - level["size"]
-            exponent = math.log(far / near) / math.log(far_size / near_size)
-            if far > near + noticeable and exponent > EXPONENT_MAX:
-                found.append(f"{cost} grows with the power {exponent:.1f}")
+            line = near * far_size / near_size
+            if far > ABOVE_LINE_MAX * line + noticeable:
+                found.append(f"{cost} grows by {far:.3g} where a line would by {line:.3g}")
     return found
 
 
