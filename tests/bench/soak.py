@@ -26,10 +26,11 @@ from exporter import Exporter
 from exposition import Endpoint
 
 CHECK_SECONDS = 3
-WARM_UP_SHARE = 0.3
+WARM_UP_SECONDS = 60  # a shorter life has no growth that could be told from warming up
 GONE_SECONDS = 10
 SETTLE_SECONDS = 10
 RSS_GROWTH_BYTES = 1 << 20
+RSS_MAX_BYTES = 24 << 20
 ENTRIES_MORE = 8  # than a fresh exporter has: pools whose threads have all ended, for instance
 DESCRIPTORS_GROWTH = 4
 SCRAPE_SECONDS = 2
@@ -95,13 +96,16 @@ class Life:
             self.findings.append(f"counted {seen} requests, the client {wanted}")
 
     def _growth(self, what):
-        points = [(at, numbers[what]) for at, numbers in self.samples]
-        return invariants.growth(points[int(len(points) * WARM_UP_SHARE) :])
+        warm = self.samples[0][0] + WARM_UP_SECONDS
+        return invariants.growth([(at, numbers[what]) for at, numbers in self.samples if at > warm])
 
     def _grown(self):
         for what, bound in (("rss", RSS_GROWTH_BYTES), ("descriptors", DESCRIPTORS_GROWTH)):
             if self._growth(what) > bound:
                 self.findings.append(f"{what} has grown by {self._growth(what):.0f}")
+        rss = max(numbers["rss"] for _, numbers in self.samples)
+        if rss > RSS_MAX_BYTES:
+            self.findings.append(f"{rss} bytes resident")
 
     def _left_behind(self, actors):
         """While nobody does anything, its maps hold what those of a fresh exporter hold."""
