@@ -37,15 +37,28 @@ static inline __u32 mutex_held_now(struct task_struct *task, __u64 mutex, __u32 
 	return mutex_is_held(layout, words, own_thread_id(task));
 }
 
+/*
+ * Only watched processes are probed, so their threads have a state; before Linux 6.2 it cannot be
+ * had while another program on this CPU was interrupted with it in its hands.
+ */
+static inline struct thread *thread_probed(struct task_struct *task)
+{
+	struct thread *thread = thread_of(task);
+
+	if (!thread)
+		drop(DROP_THREAD_BUSY);
+	return thread && thread->tree ? thread : NULL;
+}
+
 SEC("uprobe")
 int mutex_entry(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_of(task);
+	struct thread *thread = thread_probed(task);
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u32 held;
 
-	if (!thread || !thread->tree)
+	if (!thread)
 		return 0;
 	held = mutex_held_now(task, regs_argument(ctx), mutex_cookie_layout(cookie));
 	mutex_enter(&thread->mutex, mutex_cookie_function(cookie), regs_sp_at_return(ctx), held,
@@ -56,12 +69,12 @@ int mutex_entry(struct pt_regs *ctx)
 SEC("uretprobe")
 int mutex_return(struct pt_regs *ctx)
 {
-	struct thread *thread = thread_of(bpf_get_current_task_btf());
+	struct thread *thread = thread_probed(bpf_get_current_task_btf());
 	struct pool_waits *waits;
 	__u64 waited = 0;
 	__u32 what;
 
-	if (!thread || !thread->tree)
+	if (!thread)
 		return 0;
 	what = mutex_leave(&thread->mutex, ctx->sp, regs_result(ctx), bpf_ktime_get_ns(), &waited);
 	if (!what)

@@ -13,6 +13,9 @@
 	DROP(POOLS_FULL, "pool_table_full", "thread measured in a pool `other`")                  \
 	DROP(SOCKET_STORAGE, "socket_untracked", "no memory for the state of a socket")           \
 	DROP(THREAD_STORAGE, "thread_untracked", "no memory for the state of a thread")           \
+	DROP(THREAD_BUSY, "thread_busy",                                                          \
+	     "call of a mutex function while the state of its thread was in use (before Linux "   \
+	     "6.2)")                                                                              \
 	DROP(BACKLOG_ADOPT, "connection_untracked",                                               \
 	     "in an accept queue when the exporter started")                                      \
 	DROP(UNPAIRED, "request_unpaired", "request whose arrival was not seen: in no histogram") \

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probes on mutexes (--mutex.backend=uprobe): as the threads' own clocks and counts say."""
 
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +33,14 @@ def acquisitions(scrape, workload):
     return scrape.sum(name, workload=workload, pool=LOCKERS)
 
 
+def assert_all_counted(end, workload, own):
+    """Before Linux 6.2 a few are lost, and said to be."""
+    lost = end.one("workload_exporter_dropped_total", reason="thread_busy")
+    assert own["acquisitions"] - lost <= acquisitions(end, workload) <= own["acquisitions"]
+    major, minor = (int(word) for word in re.findall(r"\d+", platform.release())[:2])
+    assert (major, minor) < (6, 2) or not lost
+
+
 def result_of(exporter, process):
     """What the exporter says has become of the probes on a process."""
     exporter.wait_until(
@@ -53,7 +63,7 @@ def contend(exporter, server):
 # The threads' own clocks include what the probes themselves cost.
 def assert_exact(end, workload, own):
     count, seconds = Pool(end, workload, LOCKERS).mutex_waits()
-    assert acquisitions(end, workload) == own["acquisitions"]
+    assert_all_counted(end, workload, own)
     assert own["sleeps"] <= count <= own["acquisitions"]
     assert seconds * 1e9 == pytest.approx(own["wait_ns"], rel=0.05)
 
@@ -71,11 +81,11 @@ def test_every_acquisition_is_counted_and_waits_are_what_threads_measure(
 
 
 def test_free_mutexes_are_counted_and_never_waited_for(probing, start):
-    server = start(Service, "locker", threads=1, hold_us=50, think_us=100)
+    server = start(Service, "locker", threads=1, hold_us=50, think_us=500)
     result_of(probing, server)
     end, workload, own = contend(probing, server)
-    assert own["acquisitions"] > 1000
-    assert acquisitions(end, workload) == own["acquisitions"]
+    assert own["acquisitions"] > 500
+    assert_all_counted(end, workload, own)
     assert Pool(end, workload, LOCKERS).mutex_waits() == (0, 0)
 
 
