@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from exporter import Exporter
+from kernel_types import without
 from prometheus import Prometheus, scrape_config, short_rules
 from services import SCRATCH, Load, Service, free_port
 
@@ -80,6 +81,8 @@ class Scene:
             Exporter, "--requests.backend=syscall", "--mutex.backend=uprobe"
         )
         self.fragile = self._start(Exporter)
+        lacking = without(directory, "btf_trace_sched_wakeup_new")
+        self.partial = self._start(Exporter, launcher=lacking)
         self.prometheus = self._start(
             Prometheus,
             directory,
@@ -87,6 +90,7 @@ class Scene:
                 scrape_config(JOB, [self._address(self.exporter)]),
                 scrape_config("workload_syscall", [self._address(self.syscall)]),
                 scrape_config("workload_fragile", [self._address(self.fragile)]),
+                scrape_config("workload_partial", [self._address(self.partial)]),
             ],
             short_rules(directory),
             {"cluster": "test"},
@@ -151,6 +155,8 @@ class Scene:
         for load in self.loads:
             load.stop()
         self._start(Exporter, address=self._address(self.fragile))
+        self.partial.stop()
+        self._start(Exporter, address=self._address(self.partial))
 
     def stop(self):
         for process in reversed(self.running):

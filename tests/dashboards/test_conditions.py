@@ -39,10 +39,16 @@ def wait_until_all_fire(scene):
 def test_every_alert_fires_in_its_condition(scene):
     wait_until_all_fire(scene)
     fired = scene.prometheus.wait_for('ALERTS{alertname=~"WorkloadExporter.+", alertstate="firing"}',
-                                      lambda rows: len({r["alertname"] for r, _ in rows}) >= 2)
+                                      lambda rows: len({r["alertname"] for r, _ in rows}) >= 3)
     down = [labels["job"] for labels, _ in fired if labels["alertname"] == "WorkloadExporterDown"]
     lost = {labels["reason"] for labels, _ in fired if "reason" in labels}
+    partial = {
+        (labels["job"], labels.get("feature") or labels.get("collector"))
+        for labels, _ in fired
+        if labels["alertname"] == "WorkloadExporterIncomplete"
+    }
     assert down == ["workload_fragile"]
+    assert partial == {("workload_partial", "threads")}
     assert "request_unpaired" in lost
 
 

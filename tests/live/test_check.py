@@ -2,9 +2,6 @@
 """
 The pre-flight and the start of the exporter, with more and fewer privileges and kernel features:
 both work as far as they can, and say the same words about what does not.
-
-A kernel that lacks something is played by a changed copy of the description of its types, mounted
-over the real one for the exporter alone.
 """
 
 import json
@@ -22,12 +19,12 @@ import exporter as exporter_module
 from clients import exchange
 from exporter import BINARY
 from exposition import Endpoint
+from kernel_types import KERNEL_TYPES, mounted, without
 from services import Service, unique_name
 
 NOBODY = 65534
 ALL_THREE = ("bpf", "perfmon", "sys_ptrace")
 BITS_OF_ALL_THREE = 1 << 39 | 1 << 38 | 1 << 19
-KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
 HEX_CAPABILITIES = r"^Cap(?:Inh|Prm|Eff|Bnd|Amb):\t([0-9a-f]+)$"
 GONE_SECONDS = 5
 DEFAULT_FEATURES = ["discovery", "requests", "threads"]
@@ -105,21 +102,6 @@ def user(*capabilities, uid=NOBODY):
         f"--ambient-caps={chosen}",
         f"--bounding-set={chosen}",
     ]
-
-
-def mounted(script, *then):
-    """Runs a command where the mounts of the shell @script have been made."""
-    return ["unshare", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh", *then]
-
-
-def without(directory, name):
-    """Runs a command on a kernel in whose types @name is called otherwise."""
-    types = KERNEL_TYPES.read_bytes()
-    old = b"\0" + name.encode() + b"\0"
-    assert types.count(old) == 1
-    changed = directory / "types"
-    changed.write_bytes(types.replace(old, b"\0" + name[:-1].encode() + b"0\0"))
-    return mounted(f"mount --bind {changed} {KERNEL_TYPES}")
 
 
 def sections(answer):

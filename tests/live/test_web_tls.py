@@ -147,6 +147,7 @@ def test_while_a_file_is_broken_nobody_is_let_in_and_it_is_said_once(
     assert kept.getresponse().status == 500
     kept.close()
     assert client.refused() and client.refused()
+    strict.wait_for_log("unknown key")
     said = [line for line in strict.log if line and "unknown key" in line]
     assert len(said) == 1 and "web.yml:" in said[0] and "nonsense" in said[0]
     replace(strict.path, good)

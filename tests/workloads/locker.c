@@ -90,6 +90,7 @@ static void contend(struct thread *thread)
 {
 	struct locker *locker = thread->locker;
 
+	clock_sleep_us(20000); /* a thread's new name is seen when it is switched */
 	while (!stopped(locker)) {
 		uint64_t sleeps, begin;
 
@@ -129,7 +130,7 @@ static void count_in_table(struct thread *thread)
 	thread->samples = calloc(SAMPLES, sizeof(*thread->samples));
 	if (!thread->samples)
 		die("calloc");
-	clock_sleep_us(1000); /* a thread's new name is seen when it is switched */
+	clock_sleep_us(20000); /* a thread's new name is seen when it is switched */
 	while (!stopped(thread->locker)) {
 		random ^= random << 13;
 		random ^= random >> 7;
