@@ -5,8 +5,8 @@ import functools
 import http.client
 import http.server
 import json
+import multiprocessing
 import subprocess
-import threading
 import time
 import urllib.parse
 
@@ -43,23 +43,39 @@ def prometheus_of(suite):
     return directory / "root" / "usr" / "bin" / "prometheus"
 
 
-class Wire(http.server.ThreadingHTTPServer):
+def _relay(exporter_port, accept, queue):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Relay)
+    server.exporter_port, server.accept, server.queue = exporter_port, accept, queue
+    queue.put(server.server_address[1])
+    server.serve_forever()
+
+
+class Wire:
     """
     Stands between a scraper and an exporter, and remembers the exchanges. With @accept it asks for
     that in place of what the scraper asks for: 2.42 cannot be told to want text.
+
+    A process of its own: if the tests listened, all that they start would belong to their service.
     """
 
     def __init__(self, exporter_port, accept=None):
-        super().__init__(("127.0.0.1", 0), _Relay)
-        self.exporter_port, self.accept, self.exchanges = exporter_port, accept, []
-        self.port = self.server_address[1]
-        self._thread = threading.Thread(target=self.serve_forever, daemon=True)
-        self._thread.start()
+        context = multiprocessing.get_context("fork")
+        self._queue = context.SimpleQueue()
+        self._process = context.Process(target=_relay, args=(exporter_port, accept, self._queue))
+        self._process.start()
+        self.port = self._queue.get()
+        self._exchanges = []
+
+    @property
+    def exchanges(self):
+        """[(what the scraper accepts, what it got)] so far."""
+        while not self._queue.empty():
+            self._exchanges.append(self._queue.get())
+        return self._exchanges
 
     def stop(self):
-        self.shutdown()
-        self.server_close()
-        self._thread.join()
+        self._process.terminate()
+        self._process.join()
 
 
 class _Relay(http.server.BaseHTTPRequestHandler):
@@ -72,7 +88,7 @@ class _Relay(http.server.BaseHTTPRequestHandler):
         response = connection.getresponse()
         body = response.read()
         connection.close()
-        self.server.exchanges.append((self.headers["Accept"], response.headers["Content-Type"]))
+        self.server.queue.put((self.headers["Accept"], response.headers["Content-Type"]))
         self.send_response(response.status)
         for name in ("Content-Type", "Content-Encoding"):
             if response.headers[name]:
