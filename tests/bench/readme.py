@@ -43,13 +43,12 @@ def markdown(head, rows):
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def machine_text(machine, pairs):
+def machine_text(command, machine):
     kind = "virtual, " if machine["virtual"] else ""
     where = f"{machine['cpu']} ({kind}{machine['cores']} CPUs), Linux {machine['kernel']}"
     return (
-        f"Measured with `make bench bench-scale` on {machine['date']}: {where}, load average"
-        f" {machine['load_before']:.1f} before. Ratios are medians of {pairs} pairs of intervals"
-        " with and without, in brackets the quartiles.\n"
+        f"Measured with `{command}` on {machine['date']}: {where}, load average"
+        f" {machine['load_before']:.1f} before."
     )
 
 
@@ -122,9 +121,12 @@ def block():
     pairs = results[0]["none"]["requests_per_second"]["pairs"] // len(results[0]["variants"])
     return "\n".join(
         [
-            machine_text(results[0]["machine"], pairs),
+            machine_text("make bench", results[0]["machine"])
+            + f" Ratios are medians of {pairs} pairs of intervals with and without, in brackets"
+            " the quartiles.\n",
             throughput_table(results),
             events_table(events),
+            machine_text("make bench-scale", scale["machine"]) + "\n",
             scale_table(scale),
         ]
     )
