@@ -12,6 +12,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 static inline struct tracked *tracked_of(struct sock *sk)
 {
+	if (!sk->sk_bpf_storage)
+		return NULL;
 	return bpf_sk_storage_get(&sockets, sk, 0, 0);
 }
 

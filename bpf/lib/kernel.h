@@ -101,6 +101,7 @@ struct signal_struct {
 };
 
 struct files_struct;
+struct bpf_local_storage;
 
 struct upid {
 	int nr;
@@ -129,6 +130,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct css_set *cgroups;
 	struct files_struct *files;
+	struct bpf_local_storage *bpf_storage;
 };
 
 struct hlist_head;
@@ -185,6 +187,7 @@ struct sock {
 	__u16 sk_protocol;
 	__u32 sk_ack_backlog;
 	__u32 sk_max_ack_backlog;
+	struct bpf_local_storage *sk_bpf_storage;
 };
 
 struct tcp_sock {

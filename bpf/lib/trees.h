@@ -49,6 +49,8 @@ static __always_inline __u32 slot_take(void *free, void *table, const void *key,
 
 static inline struct thread *thread_of(struct task_struct *task)
 {
+	if (!task->bpf_storage)
+		return NULL;
 	return bpf_task_storage_get(&tasks, task, 0, 0);
 }
 
