@@ -39,15 +39,13 @@ SPARED_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 	struct tracked *tracked = tracked_of(sk);
 	struct tcp_sock *tcp;
 
-	if (!tracked || tracked->conn.closed)
-		return 0;
-	if (sk->__sk_common.skc_state == TCP_LISTEN)
+	if (!tracked || sk->__sk_common.skc_state == TCP_LISTEN)
 		return 0;
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp || !unread_bytes(sk, tcp))
 		return 0;
 	if (event_is_new(copy, &tracked->arrived_seq, tcp->rcv_nxt))
-		conn_readable(&tracked->conn, bpf_ktime_get_ns());
+		conn_readable(&tracked->conn, tcp->tcp_clock_cache);
 	return 0;
 }
 

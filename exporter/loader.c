@@ -54,7 +54,7 @@ static int requests_open(struct loader *loader, struct object *object)
 	int r;
 
 	if (loader->backend != BACKEND_SYSCALL) {
-		r = object_open(OBJECT_REQUESTS, &loader->sizes, object);
+		r = object_open(OBJECT_REQUESTS, &loader->sizes, loader->spares, object);
 		if (r || loader->backend == BACKEND_SOCKET || object_has_hooks(object)) {
 			loader->backend = BACKEND_SOCKET;
 			return r;
@@ -62,7 +62,7 @@ static int requests_open(struct loader *loader, struct object *object)
 		object_close(object);
 	}
 	loader->backend = BACKEND_SYSCALL;
-	return object_open(OBJECT_REQUESTS_SYSCALL, &loader->sizes, object);
+	return object_open(OBJECT_REQUESTS_SYSCALL, &loader->sizes, loader->spares, object);
 }
 
 static const struct {
@@ -270,7 +270,7 @@ static void feature_open(struct loader *loader, enum feature_id id)
 	if (id == FEATURE_REQUESTS)
 		r = requests_open(loader, &loader->objects[id]);
 	else
-		r = object_open(feature_table[id].object, &loader->sizes, &loader->objects[id]);
+		r = object_open(feature_table[id].object, &loader->sizes, loader->spares, &loader->objects[id]);
 	if (id == FEATURE_REQUESTS && loader->backend == BACKEND_SOCKET) {
 		feature->since_major = 6; /* its three tracepoints of the socket layer */
 		feature->since_minor = 3;

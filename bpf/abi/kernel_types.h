@@ -8,6 +8,7 @@
 
 #ifndef WORKLOAD_BPF
 #include <linux/types.h>
+#include <stddef.h>
 #endif
 
 #endif

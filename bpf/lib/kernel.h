@@ -20,6 +20,7 @@ typedef __u32 __wsum;
 typedef _Bool bool;
 
 #define NULL ((void *)0)
+#define offsetof(type, member) __builtin_offsetof(type, member)
 #define true 1
 #define false 0
 
@@ -194,6 +195,7 @@ struct tcp_sock {
 	__u32 rcv_nxt;
 	__u32 copied_seq;
 	__u32 write_seq;
+	__u64 tcp_clock_cache;
 	bool is_mptcp;
 };
 

@@ -18,8 +18,15 @@
 /* Set by the loader before loading. */
 const volatile __u32 cpus = 1; /* possible CPUs */
 const volatile __u32 shards = 1; /* a power of two, at most SHARDS_MAX */
+const volatile bool spares = true; /* are loaded: see lib/spares.h */
 
-/* State of a tracked socket. The kernel clones a listener's to each connection. */
+/*
+ * State of a tracked socket. The kernel clones a listener's to each connection.
+ *
+ * Every event reads the first part, and few write it: with the 8 bytes that the kernel puts before
+ * it (struct bpf_local_storage_data) it is a cache line, and so is the next one. An arrival is on
+ * one CPU and its read on another, so only the line of arrivals moves between the two.
+ */
 struct tracked {
 	__u32 slot; /* endpoint */
 	__u32 generation; /* of that slot when it was looked up */
@@ -36,6 +43,7 @@ struct tracked {
 	__u64 established_ns; /* end of the handshake; syscall backend */
 	struct conn conn;
 };
+_Static_assert(offsetof(struct tracked, conn) == 64 - 8, "struct tracked is not in cache lines");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);

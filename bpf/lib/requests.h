@@ -130,7 +130,8 @@ static inline void connection_read(struct tracked *tracked, struct endpoint_shar
 	struct request ended = {};
 	__u32 events;
 
-	tracked->adopted = 0;
+	if (tracked->adopted)
+		tracked->adopted = 0;
 	events = conn_read(&tracked->conn, bpf_ktime_get_ns(), arrived, sent_seq, &ended);
 	events_record(shard, events, &ended);
 }

@@ -14,6 +14,7 @@
 #define WORKLOAD_LIB_SPARES_H
 
 #include "lib/kernel.h"
+#include "lib/maps.h"
 
 /* As BPF_PROG with its section, for the same arguments; @copy is 0 in the program itself. */
 /* clang-format off */
@@ -36,13 +37,16 @@
 
 /*
  * Whether an event is still to be handled. @sequence is a number that the event has moved, @last
- * where the socket remembers it. The first copy never asks in vain: it is the only one elsewhere.
+ * where the socket remembers it. The first copy never asks in vain: it is the first that runs.
  * Where two threads send on one socket at the same instant, one send may count twice.
  */
 static inline int event_is_new(__u32 copy, __u32 *last, __u32 sequence)
 {
-	__u32 before = *last;
+	__u32 before;
 
+	if (!spares)
+		return 1;
+	before = *last;
 	*last = sequence;
 	return !copy || before != sequence;
 }

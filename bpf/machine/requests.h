@@ -20,17 +20,21 @@
 #define QUEUE_UNKNOWN (~0ULL) /* the request's arrival was not seen */
 #define SETTLE_NS 1000000000ULL /* an answer is complete when it is this old */
 
+/* Reads and sends write the first part, arrivals the second: a cache line for each CPU's. */
 struct conn {
+	__u64 phase;
+	__u64 read_ns; /* first read of the request in progress */
+	__u64 queue_ns; /* how long it had waited, or QUEUE_UNKNOWN */
+	__u64 settled_ns; /* last send of the request that the sweep ended last; 0 if none */
+	__u32 start_seq; /* what had been sent before it (tcp_sock.write_seq) */
+	__u32 closed;
+	__u64 pad[3];
+
 	__u64 arrived_ns; /* first unread byte of the waiting request; 0 if none waits */
 	__u64 next_ns; /* first arrival after that one; 0 if there was none */
 	__u64 latest_ns; /* last arrival of bytes */
-	__u64 phase;
-	__u64 read_ns; /* first read of the request in progress */
-	__u64 settled_ns; /* last send of the request that the sweep ended last; 0 if none */
-	__u64 queue_ns; /* how long that one had waited, or QUEUE_UNKNOWN */
-	__u32 start_seq; /* what had been sent before it (tcp_sock.write_seq) */
-	__u32 closed;
 };
+_Static_assert(offsetof(struct conn, arrived_ns) == 64, "struct conn is not in cache lines");
 
 /* A request that has ended. */
 struct request {

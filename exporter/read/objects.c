@@ -18,7 +18,8 @@
 	{                                                                             \
 		name##_bpf__destroy(skeleton);                                        \
 	}                                                                             \
-	static int name##_open(const struct map_sizes *sizes, struct object *object)  \
+	static int name##_open(const struct map_sizes *sizes, bool spares,            \
+			       struct object *object)                                 \
 	{                                                                             \
 		struct name##_bpf *skeleton = name##_bpf__open();                     \
                                                                                       \
@@ -26,6 +27,7 @@
 			return -errno;                                                \
 		skeleton->rodata->cpus = sizes->cpus;                                 \
 		skeleton->rodata->shards = sizes->shards;                             \
+		skeleton->rodata->spares = spares;                                    \
 		*object = (struct object){ skeleton->obj, skeleton, name##_destroy }; \
 		return 0;                                                             \
 	}
@@ -35,9 +37,10 @@ OBJECT_OPEN(requests_syscall)
 OBJECT_OPEN(threads)
 OBJECT_OPEN(mutex)
 
-int object_open(enum object_id id, const struct map_sizes *sizes, struct object *object)
+int object_open(enum object_id id, const struct map_sizes *sizes, bool spares,
+		struct object *object)
 {
-	static int (*const open[OBJECTS])(const struct map_sizes *, struct object *) = {
+	static int (*const open[OBJECTS])(const struct map_sizes *, bool, struct object *) = {
 		[OBJECT_DISCOVERY] = discovery_open,
 		[OBJECT_REQUESTS] = requests_open,
 		[OBJECT_REQUESTS_SYSCALL] = requests_syscall_open,
@@ -45,7 +48,7 @@ int object_open(enum object_id id, const struct map_sizes *sizes, struct object 
 		[OBJECT_MUTEX] = mutex_open,
 	};
 
-	return open[id](sizes, object);
+	return open[id](sizes, spares, object);
 }
 
 void object_close(struct object *object)

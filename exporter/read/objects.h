@@ -27,8 +27,9 @@ struct object {
 	void (*destroy)(void *skeleton);
 };
 
-/* 0; -errno with @object untouched. */
-int object_open(enum object_id id, const struct map_sizes *sizes, struct object *object);
+/* @spares: see spares_are_needed(). 0; -errno with @object untouched. */
+int object_open(enum object_id id, const struct map_sizes *sizes, bool spares,
+		struct object *object);
 
 /* Closes it, with its programs and maps; one that is not open is nothing. */
 void object_close(struct object *object);
