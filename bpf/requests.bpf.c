@@ -27,6 +27,15 @@ static inline int unread_bytes(const struct sock *sk, const struct tcp_sock *tcp
 	return unread > 0;
 }
 
+/*
+ * When the last byte that was sent has left: for it TCP has read the clock (tcp_mstamp_refresh() in
+ * tcp_write_xmit()), unless it still waits to be transmitted.
+ */
+static inline __u64 left_ns(const struct tcp_sock *tcp)
+{
+	return tcp->snd_nxt == tcp->write_seq ? tcp->tcp_clock_cache : bpf_ktime_get_ns();
+}
+
 static inline struct file *sock_file(struct sock *sk)
 {
 	struct socket *socket = sk->sk_socket;
@@ -44,6 +53,7 @@ SPARED_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp || !unread_bytes(sk, tcp))
 		return 0;
+	/* TCP has read the clock when it took the segment (tcp_rcv_established()). */
 	if (event_is_new(copy, &tracked->arrived_seq, tcp->rcv_nxt))
 		conn_readable(&tracked->conn, tcp->tcp_clock_cache);
 	return 0;
@@ -58,15 +68,11 @@ SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, 
 	struct tcp_sock *tcp;
 	__u64 arrived;
 
-	if (!ret || flags & (MSG_PEEK | MSG_ERRQUEUE) || is_retry(ret))
+	if (ret <= 0 || flags & (MSG_PEEK | MSG_ERRQUEUE))
 		return 0;
 	tracked = tracked_of(sk);
 	if (!tracked)
 		return 0;
-	if (ret < 0) {
-		request_given_up(sk);
-		return 0;
-	}
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp || !event_is_new(copy, &tracked->read_seq, tcp->copied_seq))
 		return 0;
@@ -84,8 +90,7 @@ SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, 
 		return 0;
 	arrived = conn_take(&tracked->conn);
 	conn_left(&tracked->conn, unread_bytes(sk, tcp));
-	request_taken(thread, sk);
-	connection_read(tracked, shard, arrived, tcp->write_seq);
+	connection_read(tracked, shard, thread, arrived, tcp->write_seq);
 	return 0;
 }
 
@@ -95,13 +100,10 @@ SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, 
 	struct endpoint_shard *shard;
 	struct tcp_sock *tcp;
 
-	if (!ret || is_retry(ret))
+	if (ret <= 0)
 		return 0;
 	tracked = tracked_of(sk);
 	if (!tracked)
-		return 0;
-	request_given_up(sk);
-	if (ret < 0)
 		return 0;
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp || !event_is_new(copy, &tracked->sent_seq, tcp->write_seq))
@@ -112,7 +114,7 @@ SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, 
 	__sync_fetch_and_add(&shard->sent_bytes, ret);
 	if (!tracked->accepted)
 		accepted_count(sock_file(sk), tracked, shard, io_uring_task());
-	connection_sent(tracked, shard, unread_bytes(sk, tcp), tcp->write_seq);
+	connection_sent(tracked, shard, left_ns(tcp), unread_bytes(sk, tcp), tcp->write_seq);
 	return 0;
 }
 
@@ -138,7 +140,6 @@ SPARED_PROG("tp_btf/inet_sock_set_state", requests_state, struct sock *sk, int o
 			tracked->conn.closed = 1;
 		return 0;
 	}
-	request_given_up(sk);
 	connection_closed(tracked, sock_file(sk), unread_bytes(sk, tcp), tcp->write_seq);
 	return 0;
 }

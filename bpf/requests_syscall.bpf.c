@@ -51,6 +51,19 @@ static inline __u32 read_sequence(struct sock *sk)
 	return BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
 }
 
+/*
+ * When the last byte that was sent has left: for it TCP has read the clock (tcp_mstamp_refresh() in
+ * tcp_write_xmit()), unless it still waits to be transmitted.
+ */
+static inline __u64 left_ns(struct sock *sk)
+{
+	struct tcp_sock *tcp = (struct tcp_sock *)sk;
+
+	if (BPF_CORE_READ(tcp, snd_nxt) != BPF_CORE_READ(tcp, write_seq))
+		return bpf_ktime_get_ns();
+	return BPF_CORE_READ(tcp, tcp_clock_cache);
+}
+
 /* --- connections ---------------------------------------------------------------------------- */
 
 static inline void connection_track(const struct sock *sk, const struct tracked *template,
@@ -95,7 +108,6 @@ SPARED_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, i
 		return 0;
 	if (!tracked->conn.closed) {
 		socket = sk->sk_socket;
-		request_given_up(sk);
 		connection_closed(tracked, socket ? socket->file : NULL, unread_bytes(sk),
 				  sent_sequence(sk));
 	}
@@ -182,16 +194,6 @@ static inline __u64 first_arrival(struct tracked *tracked, __u64 arrived)
 	return arrived ? arrived : established;
 }
 
-/* A failed call: after a reset the connection is forgotten, but its socket is the one read from. */
-static inline void descriptor_failed(struct task_struct *task, __u32 fd)
-{
-	struct file *file = descriptor_file(task, fd);
-	struct socket *socket = file ? BPF_CORE_READ(file, private_data) : NULL;
-
-	if (socket)
-		request_given_up(BPF_CORE_READ(socket, sk));
-}
-
 static inline void descriptor_read(__u32 copy, struct task_struct *task, __u32 fd, long bytes)
 {
 	struct file *file = descriptor_file(task, fd);
@@ -216,8 +218,7 @@ static inline void descriptor_read(__u32 copy, struct task_struct *task, __u32 f
 		return;
 	arrived = first_arrival(tracked, conn_take(&tracked->conn));
 	conn_left(&tracked->conn, unread_bytes(sk));
-	request_taken(thread, sk);
-	connection_read(tracked, shard, arrived, sent_sequence(sk));
+	connection_read(tracked, shard, thread, arrived, sent_sequence(sk));
 }
 
 static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 fd, long bytes)
@@ -229,7 +230,6 @@ static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 f
 
 	if (!tracked)
 		return;
-	request_given_up(sk);
 	if (!event_is_new(copy, &tracked->sent_seq, sent_sequence(sk)))
 		return;
 	shard = tracked_shard(tracked);
@@ -238,7 +238,7 @@ static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 f
 	__sync_fetch_and_add(&shard->sent_bytes, bytes);
 	if (!tracked->accepted)
 		accepted_count(file, tracked, shard, 0);
-	connection_sent(tracked, shard, unread_bytes(sk), sent_sequence(sk));
+	connection_sent(tracked, shard, left_ns(sk), unread_bytes(sk), sent_sequence(sk));
 }
 
 static inline void descriptor_accepted(struct task_struct *task, __u32 fd)
@@ -269,16 +269,12 @@ SPARED_PROG("tp_btf/sys_exit", requests_sys_exit, struct pt_regs *regs, long ret
 	__u64 args[4];
 	long bytes;
 
-	if (!role || is_retry(ret) || (role & ROLE_ACCEPT ? ret < 0 : !ret))
+	if (!role || (role & ROLE_ACCEPT ? ret < 0 : ret <= 0))
 		return 0;
 	task = bpf_get_current_task_btf();
 	if (task_compat(task))
 		return 0;
 	regs_args(regs, args);
-	if (ret < 0) {
-		descriptor_failed(task, args[role & ROLE_SPLICE ? 2 : 0]);
-		return 0;
-	}
 	bytes = role & ROLE_MESSAGES ? 0 : ret;
 	if (role & ROLE_ACCEPT)
 		descriptor_accepted(task, ret);

@@ -193,6 +193,23 @@ static __attribute__((noinline)) int sleeper_read(struct task_struct *task, stru
 	return 0;
 }
 
+/*
+ * Whether the request that @thread has read is in service. The connection may be gone, and the
+ * address be another's: no other has a request that was first read at that nanosecond.
+ */
+static inline int thread_in_request(struct thread *thread)
+{
+	struct conn conn = {};
+
+	if (!thread->request)
+		return 0;
+	if (!bpf_probe_read_kernel(&conn, CONN_HEAD_BYTES, (const void *)thread->request) &&
+	    conn_serves(&conn, thread->request_ns))
+		return 1;
+	thread->request = 0;
+	return 0;
+}
+
 static inline void switch_out(struct task_struct *task, struct thread *thread, bool preempt,
 			      __u64 now)
 {
@@ -209,7 +226,7 @@ static inline void switch_out(struct task_struct *task, struct thread *thread, b
 		return;
 	}
 	sleeper_read(task, &sleeper);
-	sleeper.in_request = thread->in_request != 0;
+	sleeper.in_request = thread_in_request(thread);
 	if (sleeper.syscall == SYS_RESTART_SYSCALL)
 		sleeper.syscall = thread->syscall;
 	thread->syscall = sleeper.syscall;

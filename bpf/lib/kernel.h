@@ -44,11 +44,6 @@ enum {
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
 };
 
-/* include/uapi/asm-generic/errno-base.h, include/linux/errno.h */
-#define EINTR 4
-#define EAGAIN 11
-#define ERESTARTSYS 512
-
 /* include/linux/sched.h, include/net/tcp_states.h, include/linux/socket.h, include/net/sock.h */
 #define PF_IO_WORKER 0x00000010
 #define PF_KTHREAD 0x00200000
@@ -195,7 +190,8 @@ struct tcp_sock {
 	__u32 rcv_nxt;
 	__u32 copied_seq;
 	__u32 write_seq;
-	__u64 tcp_clock_cache;
+	__u32 snd_nxt;
+	__u64 tcp_clock_cache; /* CLOCK_MONOTONIC at the last segment in or out */
 	bool is_mptcp;
 };
 

@@ -72,27 +72,6 @@ static inline void accepted_count(struct file *file, struct tracked *tracked,
 
 /* --- events --------------------------------------------------------------------------------- */
 
-/* Not the end of a read or a send, only of an attempt. */
-static inline int is_retry(long ret)
-{
-	return ret == -EAGAIN || ret == -EINTR || ret <= -ERESTARTSYS;
-}
-
-/* The current thread has answered the request that it read from @sk, or cannot any more. */
-static inline void request_given_up(const struct sock *sk)
-{
-	struct thread *thread = thread_of(bpf_get_current_task_btf());
-
-	if (thread && thread->in_request == (__u64)sk)
-		thread->in_request = 0;
-}
-
-static inline void request_taken(struct thread *thread, const struct sock *sk)
-{
-	if (thread)
-		thread->in_request = (__u64)sk;
-}
-
 /* A server that listens without bind(2) is told its port only after it listens. */
 static inline void tracked_find_port(struct tracked *tracked, const struct sock *sk)
 {
@@ -115,9 +94,12 @@ static inline struct endpoint_shard *reader_shard(struct tracked *tracked, struc
 						  struct task_struct *task)
 {
 	struct endpoint_shard *shard = tracked_current(tracked);
-	__u32 tree = reader_tree(thread, task);
+	__u32 tree;
 
-	if (tree == tracked->tree && shard)
+	if (shard && thread && thread->tree == tracked->tree)
+		return shard;
+	tree = reader_tree(thread, task);
+	if (shard && tree == tracked->tree)
 		return shard;
 	/* Handed over by another service, or by one that is gone. */
 	tracked_assign(tracked, tree);
@@ -125,7 +107,7 @@ static inline struct endpoint_shard *reader_shard(struct tracked *tracked, struc
 }
 
 static inline void connection_read(struct tracked *tracked, struct endpoint_shard *shard,
-				   __u64 arrived, __u32 sent_seq)
+				   struct thread *thread, __u64 arrived, __u32 sent_seq)
 {
 	struct request ended = {};
 	__u32 events;
@@ -133,18 +115,22 @@ static inline void connection_read(struct tracked *tracked, struct endpoint_shar
 	if (tracked->adopted)
 		tracked->adopted = 0;
 	events = conn_read(&tracked->conn, bpf_ktime_get_ns(), arrived, sent_seq, &ended);
+	if (thread) {
+		thread->request = (__u64)&tracked->conn;
+		thread->request_ns = tracked->conn.read_ns;
+	}
 	events_record(shard, events, &ended);
 }
 
 static inline void connection_sent(struct tracked *tracked, struct endpoint_shard *shard,
-				   int unread, __u32 sent_seq)
+				   __u64 now, int unread, __u32 sent_seq)
 {
 	struct request ended = {};
 	__u32 events;
 
 	if (tracked->conn.closed || tracked->adopted)
 		return;
-	events = conn_sent(&tracked->conn, bpf_ktime_get_ns(), unread, sent_seq, &ended);
+	events = conn_sent(&tracked->conn, now, unread, sent_seq, &ended);
 	events_record(shard, events, &ended);
 }
 

@@ -23,7 +23,7 @@
 /* Reads and sends write the first part, arrivals the second: a cache line for each CPU's. */
 struct conn {
 	__u64 phase;
-	__u64 read_ns; /* first read of the request in progress */
+	__u64 read_ns; /* first read of the request in progress: with the phase, which one it is */
 	__u64 queue_ns; /* how long it had waited, or QUEUE_UNKNOWN */
 	__u64 settled_ns; /* last send of the request that the sweep ended last; 0 if none */
 	__u32 start_seq; /* what had been sent before it (tcp_sock.write_seq) */
@@ -34,6 +34,7 @@ struct conn {
 	__u64 next_ns; /* first arrival after that one; 0 if there was none */
 	__u64 latest_ns; /* last arrival of bytes */
 };
+#define CONN_HEAD_BYTES offsetof(struct conn, queue_ns) /* what tells which request it is */
 _Static_assert(offsetof(struct conn, arrived_ns) == 64, "struct conn is not in cache lines");
 
 /* A request that has ended. */
@@ -201,6 +202,12 @@ static inline __u32 conn_settle(struct conn *conn, __u64 now, struct request *en
 		return 0;
 	conn->settled_ns = phase;
 	return REQUEST_ENDED;
+}
+
+/* Whether the request that was first read at @read_ns is in service. */
+static inline int conn_serves(const struct conn *conn, __u64 read_ns)
+{
+	return conn->phase == PHASE_SERVICE && conn->read_ns == read_ns;
 }
 
 static inline int conn_in_service(const struct conn *conn)

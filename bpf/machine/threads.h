@@ -24,7 +24,8 @@ struct thread {
 	__u64 lock_end_ns; /* last switch-in (0: still blocked), */
 	__u64 lock_ran_ns; /* and what the thread has run since that */
 	struct mutex_call mutex; /* while probes are on mutexes */
-	__u64 in_request; /* socket of the request that it has read and not answered yet; 0: none */
+	__u64 request; /* the request that it has read: address of its struct conn; 0: none */
+	__u64 request_ns; /* and that one's read_ns */
 	__u32 tree; /* the workload it shall be counted in, 0 for none */
 	__u32 counted; /* the one it is counted in: changes together with `where` */
 	__u32 process; /* leader: tree in which the process is counted */
