@@ -15,24 +15,29 @@
 /*
  * One thread. `where` is pool and state in one word, only ever exchanged or compared and swapped:
  * whoever replaces a value accounts for leaving it, so that the pools' sums hold whatever races.
+ *
+ * A thread is woken on another CPU than it runs on: what that needs is first, on one cache line
+ * with the 8 bytes that the kernel puts before it (struct bpf_local_storage_data).
  */
 struct thread {
 	__u64 where;
 	__u64 since_ns; /* of the present state; 0 if it began before we looked */
-	__u64 lock_addr; /* the episode: which lock, */
-	__u64 lock_start_ns; /* first switch-out (0: no episode), */
-	__u64 lock_end_ns; /* last switch-in (0: still blocked), */
-	__u64 lock_ran_ns; /* and what the thread has run since that */
-	struct mutex_call mutex; /* while probes are on mutexes */
-	__u64 request; /* the request that it has read: address of its struct conn; 0: none */
-	__u64 request_ns; /* and that one's read_ns */
 	__u32 tree; /* the workload it shall be counted in, 0 for none */
 	__u32 counted; /* the one it is counted in: changes together with `where` */
 	__u32 process; /* leader: tree in which the process is counted */
 	__u32 stale; /* tree or name has changed: find the pool anew */
 	__u32 blocked; /* state of the last switch-out */
 	__s32 syscall; /* of the last switch-out, for restart_syscall */
+	__u64 request; /* the request that it has read: address of its struct conn; 0: none */
+	__u64 request_ns; /* and that one's read_ns */
+
+	__u64 lock_addr; /* the episode: which lock, */
+	__u64 lock_start_ns; /* first switch-out (0: no episode), */
+	__u64 lock_end_ns; /* last switch-in (0: still blocked), */
+	__u64 lock_ran_ns; /* and what the thread has run since that */
+	struct mutex_call mutex; /* while probes are on mutexes */
 };
+_Static_assert(offsetof(struct thread, lock_addr) == 64 - 8, "struct thread is not in cache lines");
 
 static inline __u64 thread_where(__u32 pool, __u32 state)
 {
