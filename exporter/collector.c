@@ -60,7 +60,7 @@ static int step_requests(struct collector *collector, uint64_t now_ns)
 
 	(void)now_ns; /* the gauges are as old as the sweep that filled them, ages included */
 	ledger_begin_endpoints(collector->ledger);
-	for (uint32_t slot = 0; slot < ENDPOINTS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < collector->kernel->sizes.endpoints; slot++) {
 		int found = requests_read(collector->kernel, slot, collector->swept_ns, &tree,
 					  &port, &row);
 

@@ -248,7 +248,7 @@ static int loader_fill_slots(const struct loader *loader)
 
 	r = slots_free_all(loader, "free_trees", TREES_MAX);
 	if (!r)
-		r = slots_free_all(loader, "free_endpoints", ENDPOINTS_MAX);
+		r = slots_free_all(loader, "free_endpoints", loader->sizes.endpoints);
 	if (!r)
 		r = slots_free_all(loader, "free_pools", loader->sizes.pools);
 	return r;
@@ -270,7 +270,8 @@ static void feature_open(struct loader *loader, enum feature_id id)
 	if (id == FEATURE_REQUESTS)
 		r = requests_open(loader, &loader->objects[id]);
 	else
-		r = object_open(feature_table[id].object, &loader->sizes, loader->spares, &loader->objects[id]);
+		r = object_open(feature_table[id].object, &loader->sizes, loader->spares,
+				&loader->objects[id]);
 	if (id == FEATURE_REQUESTS && loader->backend == BACKEND_SOCKET) {
 		feature->since_major = 6; /* its three tracepoints of the socket layer */
 		feature->since_minor = 3;

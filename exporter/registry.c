@@ -62,7 +62,7 @@ static int endpoints_fold(struct registry *registry, uint32_t slot, uint64_t now
 	uint32_t tree;
 	uint16_t port;
 
-	for (uint32_t i = 1; i < ENDPOINTS_MAX; i++) {
+	for (uint32_t i = 1; i < kernel->sizes.endpoints; i++) {
 		const struct endpoint_info *info = view_at(&kernel->endpoint_info, i);
 
 		if (!info || !info->used || info->tree != slot)

@@ -9,7 +9,8 @@
 #define SLOT_OTHER 0U
 
 #define TREES_MAX 1024U /* listening processes with their descendants */
-#define ENDPOINTS_MAX 512U /* (tree, port) */
+#define ENDPOINTS_BYTES_MAX (16U << 20) /* endpoints times shards: 575 of them with 8 shards */
+#define ENDPOINTS_MAX 1024U /* (tree, port) */
 #define POOL_STATES_BYTES_MAX (16U << 20) /* pools times CPUs: fewer pools on large machines */
 #define POOLS_MIN 128U
 #define POOLS_MAX 1024U /* (tree, thread name pattern) */

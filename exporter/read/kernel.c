@@ -93,7 +93,7 @@ static uint64_t count_used_endpoints(struct kernel *kernel)
 {
 	uint64_t used = 0;
 
-	for (size_t i = 1; i < ENDPOINTS_MAX; i++) {
+	for (size_t i = 1; i < kernel->sizes.endpoints; i++) {
 		const struct endpoint_info *info = view_at(&kernel->endpoint_info, i);
 
 		used += info && info->used;
@@ -117,7 +117,7 @@ static uint64_t count_sockets(struct kernel *kernel)
 {
 	uint64_t sockets = 0;
 
-	for (size_t i = 0; i < ENDPOINTS_MAX; i++) {
+	for (size_t i = 0; i < kernel->sizes.endpoints; i++) {
 		const struct endpoint_gauges *gauges = view_at(&kernel->endpoint_gauges, i);
 
 		sockets += gauges ? gauges->sockets : 0;
@@ -138,7 +138,8 @@ void kernel_maps(struct kernel *kernel, struct map_row rows[static KERNEL_MAPS])
 		threads += tree->threads;
 	}
 	rows[0] = (struct map_row){ "trees", trees, TREES_MAX - 1 };
-	rows[1] = (struct map_row){ "endpoints", count_used_endpoints(kernel), ENDPOINTS_MAX - 1 };
+	rows[1] = (struct map_row){ "endpoints", count_used_endpoints(kernel),
+				    kernel->sizes.endpoints - 1 };
 	rows[2] = (struct map_row){ "pools", count_used_pools(kernel), kernel->sizes.pools - 1 };
 	rows[3] = (struct map_row){ "threads", threads, 0 };
 	rows[4] = (struct map_row){ "sockets", count_sockets(kernel), 0 };

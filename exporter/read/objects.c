@@ -13,23 +13,22 @@
 
 #define OBJECT_PROGRAMS_MAX 32
 
-#define OBJECT_OPEN(name)                                                             \
-	static void name##_destroy(void *skeleton)                                    \
-	{                                                                             \
-		name##_bpf__destroy(skeleton);                                        \
-	}                                                                             \
-	static int name##_open(const struct map_sizes *sizes, bool spares,            \
-			       struct object *object)                                 \
-	{                                                                             \
-		struct name##_bpf *skeleton = name##_bpf__open();                     \
-                                                                                      \
-		if (!skeleton)                                                        \
-			return -errno;                                                \
-		skeleton->rodata->cpus = sizes->cpus;                                 \
-		skeleton->rodata->shards = sizes->shards;                             \
-		skeleton->rodata->spares = spares;                                    \
-		*object = (struct object){ skeleton->obj, skeleton, name##_destroy }; \
-		return 0;                                                             \
+#define OBJECT_OPEN(name)                                                                         \
+	static void name##_destroy(void *skeleton)                                                \
+	{                                                                                         \
+		name##_bpf__destroy(skeleton);                                                    \
+	}                                                                                         \
+	static int name##_open(const struct map_sizes *sizes, bool spares, struct object *object) \
+	{                                                                                         \
+		struct name##_bpf *skeleton = name##_bpf__open();                                 \
+                                                                                                  \
+		if (!skeleton)                                                                    \
+			return -errno;                                                            \
+		skeleton->rodata->cpus = sizes->cpus;                                             \
+		skeleton->rodata->shards = sizes->shards;                                         \
+		skeleton->rodata->spares = spares;                                                \
+		*object = (struct object){ skeleton->obj, skeleton, name##_destroy };             \
+		return 0;                                                                         \
 	}
 OBJECT_OPEN(discovery)
 OBJECT_OPEN(requests)

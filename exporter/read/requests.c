@@ -14,7 +14,7 @@ void hist_merge(struct hist *to, const struct hist *from)
 
 int requests_sweep(struct kernel *kernel)
 {
-	for (uint32_t slot = 0; slot < ENDPOINTS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < kernel->sizes.endpoints; slot++) {
 		struct endpoint_gauges *gauges = view_at(&kernel->endpoint_gauges, slot);
 
 		if (!gauges)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "abi/limits.h"
+#include "abi/requests.h"
 #include "abi/threads.h"
 
 static unsigned int shards_for(unsigned int cpus)
@@ -15,6 +16,13 @@ static unsigned int shards_for(unsigned int cpus)
 	while (shards < cpus && shards < SHARDS_MAX)
 		shards *= 2;
 	return shards;
+}
+
+static unsigned int endpoints_for(unsigned int shards)
+{
+	size_t fit = ENDPOINTS_BYTES_MAX / (shards * sizeof(struct endpoint_shard));
+
+	return fit > ENDPOINTS_MAX ? ENDPOINTS_MAX : (unsigned int)fit;
 }
 
 static unsigned int pools_for(unsigned int cpus)
@@ -34,6 +42,7 @@ int map_sizes_read(struct map_sizes *sizes)
 		return cpus;
 	sizes->cpus = (unsigned int)cpus;
 	sizes->shards = shards_for(sizes->cpus);
+	sizes->endpoints = endpoints_for(sizes->shards);
 	sizes->pools = pools_for(sizes->cpus);
 	return 0;
 }
@@ -43,7 +52,7 @@ int map_sizes_apply(const struct map_sizes *sizes, struct bpf_map *map)
 	const char *name = bpf_map__name(map);
 
 	if (!strcmp(name, "endpoints"))
-		return bpf_map__set_max_entries(map, ENDPOINTS_MAX * sizes->shards);
+		return bpf_map__set_max_entries(map, sizes->endpoints * sizes->shards);
 	if (!strcmp(name, "pool_waits"))
 		return bpf_map__set_max_entries(map, sizes->pools * sizes->shards);
 	if (!strcmp(name, "pool_states"))

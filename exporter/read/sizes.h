@@ -8,6 +8,7 @@ struct bpf_map;
 struct map_sizes {
 	unsigned int cpus; /* possible CPUs */
 	unsigned int shards; /* copies of cells that are written atomically: a power of two */
+	unsigned int endpoints; /* slots for endpoints */
 	unsigned int pools; /* slots for pools: fewer on machines with many CPUs */
 };
 
