@@ -324,3 +324,22 @@ Test(requests, an_answer_that_is_told_after_the_close_was_an_answer)
 	cr_expect_eq(wire_close(&wire, 300), REQUEST_ENDED);
 	EXPECT_LAST(wire, 100, 100);
 }
+
+/* What a thread that has read a request asks later, perhaps of a connection that serves another. */
+Test(requests, a_request_is_in_service_until_whoever_answers_it)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	cr_expect_not(conn_serves(&wire.conn, T0 + 200));
+	wire_read(&wire, 200);
+	cr_expect(conn_serves(&wire.conn, T0 + 200));
+	wire_send(&wire, 300);
+	cr_expect_not(conn_serves(&wire.conn, T0 + 200), "answered");
+	wire_arrive(&wire, 400);
+	wire_read(&wire, 500);
+	cr_expect_not(conn_serves(&wire.conn, T0 + 200), "another one");
+	cr_expect(conn_serves(&wire.conn, T0 + 500));
+	wire_close(&wire, 600);
+	cr_expect_not(conn_serves(&wire.conn, T0 + 500), "abandoned");
+}
