@@ -122,8 +122,8 @@ static inline void connection_read(struct tracked *tracked, struct endpoint_shar
 	events_record(shard, events, &ended);
 }
 
-static inline void connection_sent(struct tracked *tracked, struct endpoint_shard *shard,
-				   __u64 now, int unread, __u32 sent_seq)
+static inline void connection_sent(struct tracked *tracked, struct endpoint_shard *shard, __u64 now,
+				   int unread, __u32 sent_seq)
 {
 	struct request ended = {};
 	__u32 events;
