@@ -79,6 +79,11 @@ def of_load(result):
     parts = [f"\n{result['title']}, {result['seconds']:g} s intervals", aligned(rows)]
     for name, numbers in result["variants"].items():
         parts += [f"WRONG: {name}: {wrong}" for wrong in sorted(set(numbers["wrong"]))]
+        if numbers["repeated"]:
+            parts.append(
+                f"{name}: {numbers['repeated']} pairs repeated, for the hypervisor took CPU time;"
+                f" it took some from {numbers['disturbed']} of those that count"
+            )
         if "scrape_cpu_ns" in numbers["cost"]:
             parts.append(_programs(name, numbers["cost"]))
     parts += [f"{name}: does not run here: {why}" for name, why in result["unavailable"].items()]
