@@ -5,7 +5,7 @@ import json
 import re
 from collections import namedtuple
 
-from prometheus import DASHBOARDS, RATE_INTERVAL
+from shortened import DASHBOARDS, RATE_INTERVAL
 
 NAMES = ("overview", "workload", "exporter")
 VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")

@@ -23,8 +23,9 @@ sys.path.insert(0, str(HERE.parent / "live"))
 
 import panels
 from exporter import Exporter
-from prometheus import TOOLS, Prometheus, scrape_config, short_rules
+from prometheus import Prometheus, scrape_config
 from services import SCRATCH, Load, Service
+from shortened import TOOLS, short_rules
 
 WIDTH = 1592
 CELL_HEIGHT = 32

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from exporter import Exporter
 from kernel_types import without
-from prometheus import Prometheus, scrape_config, short_rules
+from prometheus import Prometheus, scrape_config
 from services import SCRATCH, Load, Service, free_port
+from shortened import short_rules
 
 BPF_STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 JOB = "workload"

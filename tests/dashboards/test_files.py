@@ -11,7 +11,7 @@ import yaml
 
 import panels
 from exporter import ROOT
-from prometheus import DASHBOARDS, TOOLS
+from shortened import DASHBOARDS, TOOLS
 
 KUBERNETES = ROOT / "scripts" / "kubernetes"
 METRIC = re.compile(r"\b(?:workload|process)_\w+")

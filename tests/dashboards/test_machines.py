@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from machines import WORKLOAD, Machine
-from prometheus import DASHBOARDS, Prometheus, short_rules
+from prometheus import Prometheus
 from services import free_port
+from shortened import DASHBOARDS, short_rules
 
 REQUESTS = (300, 500, 700)
 STUCK = (3, 4, 5)

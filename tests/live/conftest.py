@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.register_assert_rewrite("exporter", "services", "clients", "exposition", "web")
+pytest.register_assert_rewrite("exporter", "services", "clients", "exposition", "prometheus", "web")
 
 import services
 from exporter import Exporter

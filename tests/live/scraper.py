@@ -4,18 +4,13 @@
 import functools
 import http.client
 import http.server
-import json
 import multiprocessing
 import subprocess
-import time
-import urllib.parse
 
 from exporter import BUILD, ROOT
-from services import Process, free_port, wait_until
+from prometheus import Prometheus, scrape_config
 
-READY_SECONDS = 60
 WAIT_SECONDS = 30
-POLL_SECONDS = 0.2
 PASSED_ON = ("Accept", "Accept-Encoding", "X-Prometheus-Scrape-Timeout-Seconds")
 
 # The one that is installed, and those of Debian's later suites: 2.53 and 3.5 when this was written.
@@ -101,60 +96,15 @@ class _Relay(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Scraper(Process):
-    """A Prometheus that scrapes a port of this machine once a second until stop()."""
+class Scraper(Prometheus):
+    """The Prometheus of a suite that scrapes a port of this machine."""
 
     def __init__(self, directory, suite, target, *flags):
-        self.port = free_port()
-        config = directory / "prometheus.yml"
-        jobs = [{"job_name": "workload", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}]
-        config.write_text(  # JSON is YAML
-            json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs})
-        )
-        self.log = directory / "prometheus.log"
-        with self.log.open("wb") as log:
-            super().__init__(
-                [prometheus_of(suite), f"--config.file={config}"]
-                + [f"--storage.tsdb.path={directory}/data"]
-                + [f"--web.listen-address=127.0.0.1:{self.port}", *flags],
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-            )
-        wait_until(self._is_ready, READY_SECONDS, f"Prometheus did not start: see {self.log}")
-
-    def _get(self, path, **parameters):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        try:
-            connection.request("GET", f"{path}?{urllib.parse.urlencode(parameters)}")
-            response = connection.getresponse()
-            return response.status, response.read()
-        finally:
-            connection.close()
-
-    def _is_ready(self):
-        try:
-            return self._get("/-/ready")[0] == 200
-        except OSError:
-            return False
-
-    def query(self, expression):
-        """[(labels, value)] of an instant query."""
-        answer = json.loads(self._get("/api/v1/query", query=expression)[1])
-        assert answer["status"] == "success", answer
-        return [(row["metric"], float(row["value"][1])) for row in answer["data"]["result"]]
+        jobs = [scrape_config("workload", [f"127.0.0.1:{target}"])]
+        super().__init__(directory, jobs, program=prometheus_of(suite), flags=flags)
 
     def wait_for_value(self, expression):
         """The value of the only series that the expression gives, as soon as there is one."""
-        deadline = time.monotonic() + WAIT_SECONDS
-        while True:
-            rows = self.query(expression)
-            if rows:
-                assert len(rows) == 1, rows
-                return rows[0][1]
-            assert time.monotonic() < deadline, f"{expression} gives nothing"
-            time.sleep(POLL_SECONDS)
-
-    def why_down(self):
-        """What it says about its last scrape; empty if that was good."""
-        (target,) = json.loads(self._get("/api/v1/targets")[1])["data"]["activeTargets"]
-        return target["lastError"]
+        rows = self.wait_for(expression, seconds=WAIT_SECONDS)
+        assert len(rows) == 1, rows
+        return rows[0][1]

@@ -5,12 +5,11 @@ import json
 import os
 import socket
 import subprocess
-import time
-import urllib.request
 
 import pytest
 
 from exporter import run_to_end
+from prometheus import Prometheus, scrape_config
 from web import Authority, Client, basic, bcrypt
 
 PASSWORD = "right horse"
@@ -263,45 +262,21 @@ def test_the_check_says_that_a_good_file_is_good(folder, strict):
 
 
 def test_prometheus_scrapes_with_certificate_and_password(
-    strict, folder, authority, client_pair, tmp_path
+    strict, authority, client_pair, start, tmp_path
 ):
     certificate, key = client_pair
-    (tmp_path / "prometheus.yml").write_text(f"""
-global: {{scrape_interval: 1s}}
-scrape_configs:
-  - job_name: secured
-    scheme: https
-    tls_config:
-      ca_file: {authority.certificate}
-      cert_file: {certificate}
-      key_file: {key}
-      server_name: localhost
-    basic_auth: {{username: prometheus, password: {PASSWORD}}}
-    static_configs: [{{targets: ["127.0.0.1:{strict.port}"]}}]
-""")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = ["prometheus", f"--config.file={tmp_path}/prometheus.yml",
-               f"--storage.tsdb.path={tmp_path}/data",
-               f"--web.listen-address=127.0.0.1:{port}"]  # fmt: skip
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as prometheus:
-        try:
-            assert wait_for_samples(port, 'workload_exporter_build_info{job="secured"}')
-        finally:
-            prometheus.terminate()
-
-
-def wait_for_samples(port, query, seconds=30):
-    url = f"http://127.0.0.1:{port}/api/v1/query?query={urllib.request.quote(query)}"
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                found = json.load(answer)["data"]["result"]
-        except OSError:
-            found = None  # it is starting
-        if found:
-            return found
-        time.sleep(0.2)
-    return None
+    job = scrape_config(
+        "secured",
+        [f"127.0.0.1:{strict.port}"],
+        scheme="https",
+        tls_config={
+            "ca_file": str(authority.certificate),
+            "cert_file": str(certificate),
+            "key_file": str(key),
+            "server_name": "localhost",
+        },
+        basic_auth={"username": "prometheus", "password": PASSWORD},
+    )
+    prometheus = start(Prometheus, tmp_path, [job])
+    prometheus.wait_for('workload_exporter_build_info{job="secured"}')
+    assert prometheus.why_down() == ""

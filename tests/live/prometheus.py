@@ -4,52 +4,12 @@
 import http.client
 import json
 import subprocess
-import sys
 import time
 import urllib.parse
-from pathlib import Path
 
-from exporter import BUILD, ROOT
 from services import Process, free_port, wait_until
 
-DASHBOARDS = ROOT / "dashboards"
-TOOLS = BUILD / "dashboards"
-READY_SECONDS = 30
-
-# The same rules as an operator loads, with times that a test can wait for.
-SHORT = {
-    "rate": "10s", "stuck": "8s",
-    "queue": "12s", "accept_queue": "3s", "threads": "5s",
-    "exporter_down": "3s", "exporter_loss": "3s",
-}  # fmt: skip
-SHORT_STUCK_FOR = "2s"
-RATE_INTERVAL = "10s"
-
-
-def short_thresholds():
-    """The text of dashboards/thresholds.toml with other times and nothing else changed."""
-    lines, section = [], ""
-    for line in (DASHBOARDS / "thresholds.toml").read_text().splitlines():
-        if line.startswith("["):
-            section = line.strip("[] ")
-        name = line.split("=")[0].strip()
-        if section in ("window", "for") and "=" in line and not line.startswith("#"):
-            time_ = SHORT_STUCK_FOR if (section, name) == ("for", "stuck") else SHORT[name]
-            line = f'{name} = "{time_}"'
-        lines.append(line)
-    return "\n".join(lines) + "\n"
-
-
-def short_rules(directory):
-    """Writes the rules with short times below @directory and returns their paths."""
-    thresholds = directory / "thresholds.toml"
-    thresholds.write_text(short_thresholds())
-    subprocess.run(
-        [sys.executable, ROOT / "scripts" / "dashboards"]
-        + ["--thresholds", thresholds, "--output", directory],
-        check=True,
-    )
-    return [directory / "rules" / "workload.yml", directory / "alerts" / "workload.yml"]
+READY_SECONDS = 60
 
 
 def scrape_config(job, targets, **more):
@@ -57,9 +17,20 @@ def scrape_config(job, targets, **more):
 
 
 class Prometheus(Process):
-    """Scrapes and evaluates once a second until stop()."""
+    """
+    Scrapes and evaluates once a second until stop(). @program is its path, @flags are more of its
+    flags.
+    """
 
-    def __init__(self, directory, scrapes, rules=(), external_labels=None):
+    def __init__(
+        self,
+        directory,
+        scrapes,
+        rules=(),
+        external_labels=None,
+        program="prometheus",
+        flags=("--enable-feature=exemplar-storage",),
+    ):
         self.port = free_port()
         self.log = directory / "prometheus.log"
         config = {
@@ -73,13 +44,13 @@ class Prometheus(Process):
         }
         path = directory / "prometheus.yml"
         path.write_text(json.dumps(config))  # JSON is YAML
-        super().__init__(
-            ["prometheus", f"--config.file={path}", f"--storage.tsdb.path={directory / 'data'}"]
-            + [f"--web.listen-address=127.0.0.1:{self.port}"]
-            + ["--enable-feature=exemplar-storage"],
-            stdout=subprocess.DEVNULL,
-            stderr=self.log.open("wb"),
-        )
+        with self.log.open("wb") as log:
+            super().__init__(
+                [program, f"--config.file={path}", f"--storage.tsdb.path={directory / 'data'}"]
+                + [f"--web.listen-address=127.0.0.1:{self.port}", *flags],
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
         wait_until(self._ready, READY_SECONDS, f"Prometheus did not start: see {self.log}")
 
     def _ready(self):
@@ -138,3 +109,8 @@ class Prometheus(Process):
         matchers = ", ".join(f'{name}="{value}"' for name, value in labels.items())
         rows = self.query(f'max_over_time(ALERTS{{alertstate="firing", {matchers}}}[10m])')
         return {row["alertname"] for row, _ in rows}
+
+    def why_down(self):
+        """What it says about its last scrape of the only target; empty if that was good."""
+        (target,) = self.api("targets")["activeTargets"]
+        return target["lastError"]
