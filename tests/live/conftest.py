@@ -11,7 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.register_assert_rewrite("exporter", "services", "clients", "exposition", "prometheus", "web")
+pytest.register_assert_rewrite(
+    "exporter", "services", "clients", "exposition", "prometheus", "utilization", "web"
+)
 
 import services
 from exporter import Exporter

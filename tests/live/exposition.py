@@ -151,11 +151,13 @@ class PoolChange:
         self.elapsed = after.at - before.at
         self.threads = threads
 
-    def share(self, *states):
+    def seconds(self, *states):
         """Of the states named, or of all."""
         names = states or (None,)
-        seconds = sum(self.after.seconds(name) - self.before.seconds(name) for name in names)
-        return seconds / (self.threads * self.elapsed)
+        return sum(self.after.seconds(name) - self.before.seconds(name) for name in names)
+
+    def share(self, *states):
+        return self.seconds(*states) / (self.threads * self.elapsed)
 
     def busy(self):
         return self.share() - self.share("idle")

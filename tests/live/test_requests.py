@@ -10,7 +10,7 @@ from clients import REQUEST, exchange, receive, reset
 from exporter import EMULATED, SLOWER
 from exposition import Endpoint, Pool, PoolChange
 from services import Load, Nginx, Redis, Service
-
+from utilization import Utilization
 
 NGINX_REQUESTS = 20000 // SLOWER
 REDIS_REQUESTS = 100000 // SLOWER
@@ -62,12 +62,10 @@ SATURATING = 240 * (1 + SLOWER)
 def saturated(exporter, start_for_module):
     """20 closed-loop clients on 4 blocking workers of 50 ms, and what all sides measured."""
     server = start_for_module(Service, "pool_server", workers=4, service_us=50000)
-    workload = exporter.workload_of(server.port)
+    exporter.workload_of(server.port)
     load = start_for_module(Load, server.port, clients=20, requests=SATURATING)
     exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 20)
-    before = exporter.scrape()
-    time.sleep(2)
-    during = exporter.scrape()
+    utilization = Utilization(exporter, server, 4, seconds=2)
     # The workers run in step: a sample may fall between an answer and the next read.
     exporter.wait_until(
         lambda s: Endpoint(s, server.port).get("workload_requests_queued") == 16
@@ -79,8 +77,8 @@ def saturated(exporter, start_for_module):
         "end": end,
         "server": server.ask("stats"),
         "client": client,
-        "pool": PoolChange(before, during, workload, "worker-#", 4),
-        "during": Endpoint(during, server.port),
+        "utilization": utilization,
+        "during": Endpoint(utilization.pool.after.scrape, server.port),
     }
 
 
@@ -112,34 +110,30 @@ def test_saturated_workers_leave_the_other_clients_waiting(saturated):
 
 
 def test_saturated_pool_is_fully_utilized(saturated):
-    assert saturated["pool"].busy() == pytest.approx(1, abs=0.02)
-    assert saturated["pool"].share("lock", "wait") < 0.005
+    saturated["utilization"].check("sleep")
+    assert saturated["utilization"].own == pytest.approx(1, abs=0.2)
 
 
 def test_one_client_uses_a_quarter_of_four_workers(exporter, start):
     server = start(Service, "pool_server", workers=4, service_us=50000)
-    workload = exporter.workload_of(server.port)
+    exporter.workload_of(server.port)
     load = start(Load, server.port)
     exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 2)
-    before = exporter.scrape()
-    time.sleep(3)
-    pool = PoolChange(before, exporter.scrape(), workload, "worker-#", 4)
+    utilization = Utilization(exporter, server, 4, seconds=3)
     assert load.interrupt()["errors"] == 0
-    assert pool.busy() == pytest.approx(0.25, abs=0.02)
-    assert pool.share("lock", "wait") < 0.005
+    utilization.check("sleep")
+    assert utilization.own == pytest.approx(0.25, abs=0.1)
 
 
 def test_workers_fed_through_a_queue_are_utilized_as_those_that_accept(exporter, start):
     server = start(Service, "pool_server", mode="queue", workers=4, service_us=50000)
-    workload = exporter.workload_of(server.port)
+    exporter.workload_of(server.port)
     load = start(Load, server.port, clients=2, keep_alive=1)
     exporter.wait_until(lambda s: Endpoint(s, server.port).get("workload_requests_in_service"))
-    before = exporter.scrape()
-    time.sleep(3)
-    pool = PoolChange(before, exporter.scrape(), workload, "worker-#", 4)
+    utilization = Utilization(exporter, server, 4, seconds=3)
     assert load.interrupt()["errors"] == 0
-    assert pool.busy() == pytest.approx(0.5, abs=0.02)
-    assert pool.share("lock", "wait") < 0.005
+    utilization.check("sleep")
+    assert utilization.own == pytest.approx(0.5, abs=0.15)
 
 
 def queue_depths(endpoint):
@@ -236,8 +230,8 @@ def test_workers_whose_clients_have_reset_are_idle_again(exporter, start, connec
     before = exporter.scrape()
     time.sleep(1)
     pool = PoolChange(before, exporter.scrape(), workload, "worker-#", 4)
-    assert pool.share("idle") == pytest.approx(1, abs=0.01)
-    assert pool.share("wait") == 0
+    assert pool.seconds("idle") == pytest.approx(pool.seconds(), rel=0.001)
+    assert pool.seconds("wait") == 0
 
 
 def test_mean_queue_depth_follows_from_the_queue_times(exporter, start):

@@ -9,6 +9,7 @@ import pytest
 from clients import exchange
 from exposition import Endpoint, Pool, PoolChange
 from services import SCRATCH, JavaPool, Load, Service
+from utilization import Utilization
 
 WINDOW_SECONDS = 10
 LOCKERS = "locker-#"
@@ -154,15 +155,14 @@ def test_a_worker_that_waits_for_another_service_is_on_the_network(exporter, sta
     server = start(
         Service, "pool_server", workers=4, upstream_port=upstream.port, upstream_poll=poll
     )
-    workload = exporter.workload_of(server.port)
+    exporter.workload_of(server.port)
     load = start(Load, server.port, clients=4)
     exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 8)
-    before = exporter.scrape()
-    time.sleep(3)
-    pool = PoolChange(before, exporter.scrape(), workload, "worker-#", 4)
+    utilization = Utilization(exporter, server, 4, seconds=3)
     assert load.interrupt()["errors"] == 0
-    assert pool.share("network") > 0.95
-    assert pool.share() == exact(0.01)
+    utilization.check("network")
+    assert utilization.own == pytest.approx(1, abs=0.2)
+    assert utilization.pool.share() == exact(0.01)
 
 
 def test_time_in_fsync_is_disk_and_what_a_cpu_takes(exporter, start):

@@ -25,8 +25,21 @@ struct connection {
 	int fd;
 };
 
+struct server;
+
+struct worker {
+	struct server *server;
+	/*
+	 * Touched atomically: the time spent serving; while it serves, less the time at which that
+	 * began, and so negative exactly then.
+	 */
+	int64_t busy_ns;
+};
+
 struct server {
 	int listener;
+	long workers_count;
+	struct worker *workers;
 	long request_bytes;
 	long response_bytes;
 	long service_us;
@@ -54,7 +67,6 @@ struct server {
 	uint64_t lock_wait_ns;
 	uint64_t lock_sleeps; /* acquisitions that went to sleep */
 	uint64_t lock_switches; /* how often they did */
-	uint64_t next_worker;
 };
 
 static void count_add(uint64_t *counter, uint64_t value)
@@ -151,17 +163,21 @@ static void work(struct server *server)
 		work_locked(server);
 }
 
-static bool request_serve(struct server *server, int fd, char *buffer)
+static bool request_serve(struct worker *worker, int fd, char *buffer)
 {
-	uint64_t begin;
+	struct server *server = worker->server;
+	uint64_t begin, end;
 	bool sent;
 
 	if (!io_read_all(fd, buffer, (size_t)server->request_bytes))
 		return false;
 	begin = clock_now_ns();
+	__atomic_fetch_sub(&worker->busy_ns, (int64_t)begin, __ATOMIC_SEQ_CST);
 	work(server);
 	sent = io_write_all(fd, buffer, (size_t)server->response_bytes);
-	count_add(&server->service_ns, clock_now_ns() - begin);
+	end = clock_now_ns();
+	__atomic_fetch_add(&worker->busy_ns, (int64_t)end, __ATOMIC_SEQ_CST);
+	count_add(&server->service_ns, end - begin);
 	count_add(&server->requests, 1);
 	return sent;
 }
@@ -222,20 +238,20 @@ static void *acceptor_main(void *argument)
 
 static void *worker_main(void *argument)
 {
-	struct server *server = argument;
+	struct worker *worker = argument;
+	struct server *server = worker->server;
 	bool queue = !strcmp(server->mode, "queue");
 	char *buffer = calloc(1, MESSAGE_MAX);
 
 	if (!buffer)
 		die("calloc");
-	thread_name_set("worker",
-			(long)__atomic_fetch_add(&server->next_worker, 1, __ATOMIC_RELAXED));
+	thread_name_set("worker", worker - server->workers);
 	for (;;) {
 		int fd = queue ? connection_take(server) : connection_accept(server);
 
 		do
 			gate_pass(server);
-		while (request_serve(server, fd, buffer));
+		while (request_serve(worker, fd, buffer));
 		close(fd);
 	}
 	return NULL;
@@ -251,7 +267,20 @@ static void *giver_main(void *argument)
 	return NULL;
 }
 
-static void threads_start(struct server *server, long workers)
+static void workers_start(struct server *server)
+{
+	long i;
+
+	server->workers = calloc((size_t)server->workers_count, sizeof(*server->workers));
+	if (!server->workers && server->workers_count)
+		die("calloc");
+	for (i = 0; i < server->workers_count; i++) {
+		server->workers[i].server = server;
+		thread_start(worker_main, &server->workers[i]);
+	}
+}
+
+static void threads_start(struct server *server)
 {
 	if (*server->give) {
 		server->giver = handover_listen(server->give);
@@ -259,14 +288,37 @@ static void threads_start(struct server *server, long workers)
 	}
 	if (!strcmp(server->mode, "queue"))
 		thread_start(acceptor_main, server);
-	while (workers--)
-		thread_start(worker_main, server);
+	workers_start(server);
+}
+
+/* How long it has served so far, with the request in progress. */
+static uint64_t worker_busy_ns(const struct worker *worker)
+{
+	int64_t busy, now;
+
+	do { /* until it neither began nor ended meanwhile */
+		busy = __atomic_load_n(&worker->busy_ns, __ATOMIC_SEQ_CST);
+		now = (int64_t)clock_now_ns();
+	} while (busy != __atomic_load_n(&worker->busy_ns, __ATOMIC_SEQ_CST));
+	return (uint64_t)(busy < 0 ? busy + now : busy);
+}
+
+static uint64_t workers_busy_ns(const struct server *server)
+{
+	uint64_t sum = 0;
+	long i;
+
+	for (i = 0; i < server->workers_count; i++)
+		sum += worker_busy_ns(&server->workers[i]);
+	return sum;
 }
 
 static void stats_print(struct server *server)
 {
 	stat_print("requests", __atomic_load_n(&server->requests, __ATOMIC_RELAXED));
 	stat_print("service_ns", __atomic_load_n(&server->service_ns, __ATOMIC_RELAXED));
+	stat_print("busy_ns", workers_busy_ns(server));
+	stat_print("now_ns", clock_now_ns());
 	stat_print("lock_wait_ns", __atomic_load_n(&server->lock_wait_ns, __ATOMIC_RELAXED));
 	stat_print("lock_sleeps", __atomic_load_n(&server->lock_sleeps, __ATOMIC_RELAXED));
 	stat_print("lock_switches", __atomic_load_n(&server->lock_switches, __ATOMIC_RELAXED));
@@ -291,7 +343,8 @@ static void commands_obey(struct server *server)
 
 int main(int argc, char **argv)
 {
-	struct server server = { .request_bytes = 100,
+	struct server server = { .workers_count = 4,
+				 .request_bytes = 100,
 				 .response_bytes = 100,
 				 .mode = "accept",
 				 .give = "",
@@ -300,13 +353,13 @@ int main(int argc, char **argv)
 				 .filled = PTHREAD_COND_INITIALIZER,
 				 .shared = PTHREAD_MUTEX_INITIALIZER };
 	const char *address = "127.0.0.1", *take = "";
-	long port = 0, unbound = 0, workers = 4, backlog = 128;
+	long port = 0, unbound = 0, backlog = 128;
 	const struct option_row options[] = {
 		{ "address", NULL, &address, "to listen on" },
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
 		{ "unbound", &unbound, NULL, "1: listen without bind, whatever the port" },
 		{ "backlog", &backlog, NULL, "of the listener" },
-		{ "workers", &workers, NULL, "threads in the pool" },
+		{ "workers", &server.workers_count, NULL, "threads in the pool" },
 		{ "mode", NULL, &server.mode, "accept or queue" },
 		{ "service-us", &server.service_us, NULL, "sleep per request" },
 		{ "busy-us", &server.busy_us, NULL, "computation per request" },
@@ -335,7 +388,7 @@ int main(int argc, char **argv)
 	else
 		server.listener = unbound ? listen_unbound(backlog)
 					  : listen_open(address, port, backlog);
-	threads_start(&server, workers);
+	threads_start(&server);
 	ready_print(server.listener);
 	commands_obey(&server);
 	exit(0);
