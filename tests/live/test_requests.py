@@ -58,6 +58,10 @@ def test_every_request_to_redis_is_counted(exporter, start, tmp_path):
 SATURATING = 240 * (1 + SLOWER)
 
 
+def queued_and_served(endpoint):
+    return endpoint.gauges()[:2]
+
+
 @pytest.fixture(scope="module")
 def saturated(exporter, start_for_module):
     """20 closed-loop clients on 4 blocking workers of 50 ms, and what all sides measured."""
@@ -65,12 +69,10 @@ def saturated(exporter, start_for_module):
     exporter.workload_of(server.port)
     load = start_for_module(Load, server.port, clients=20, requests=SATURATING)
     exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 20)
-    utilization = Utilization(exporter, server, 4, seconds=2)
+    utilization = Utilization(exporter, server, 4, seconds=1.5)
+    instants = [queued_and_served(exporter.endpoint(server.port)) for _ in range(9)]
     # The workers run in step: a sample may fall between an answer and the next read.
-    exporter.wait_until(
-        lambda s: Endpoint(s, server.port).get("workload_requests_queued") == 16
-        and Endpoint(s, server.port).get("workload_requests_in_service") == 4
-    )
+    exporter.wait_for_endpoint(server.port, queued_and_served, (16, 4))
     client = load.finish()
     end = exporter.wait_for_end(server.port, SATURATING)
     return {
@@ -78,7 +80,7 @@ def saturated(exporter, start_for_module):
         "server": server.ask("stats"),
         "client": client,
         "utilization": utilization,
-        "during": Endpoint(utilization.pool.after.scrape, server.port),
+        "instants": instants,
     }
 
 
@@ -101,12 +103,17 @@ def test_queue_and_service_are_what_clients_wait_for(saturated):
 
 
 def test_saturated_workers_leave_the_other_clients_waiting(saturated):
-    """At any instant: whoever is not served waits, but for who is just being answered."""
-    during = saturated["during"]
+    """
+    At most instants: whoever is not served waits, but for who is just being answered. Clients that
+    have no CPU then are longer about that.
+    """
     answered = 4 if EMULATED else 1
-    queued = during.get("workload_requests_queued")
-    assert queued >= 16 - answered
-    assert abs(queued + during.get("workload_requests_in_service") - 20) <= answered
+    instants = saturated["instants"]
+    right = [
+        queued >= 16 - answered and abs(queued + served - 20) <= answered
+        for queued, served in instants
+    ]
+    assert sum(right) > len(instants) / 2, instants
 
 
 def test_saturated_pool_is_fully_utilized(saturated):
