@@ -105,7 +105,10 @@ def test_a_thousand_short_threads_are_all_accounted(exporter, start):
     assert reference["threads"] == 1008
     assert end.get("workload_threads_started_total") == 1008
     assert end.get("workload_threads_exited_total") == 1008
-    assert end.seconds() * 1e9 == pytest.approx(reference["thread_ns"], rel=0.01)
+    # A thread lives for longer than its main function takes, and is started and joined in more.
+    lived = end.seconds() * 1e9
+    within = min(max(lived, reference["inside_ns"]), reference["thread_ns"])
+    assert lived == pytest.approx(within, rel=0.01)
 
 
 def test_a_pool_keeps_its_total_while_its_threads_come_and_go(exporter, start):

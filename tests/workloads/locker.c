@@ -49,6 +49,7 @@ struct thread {
 	pthread_t id;
 	long number;
 	uint64_t begin_ns; /* before pthread_create */
+	uint64_t inside_ns; /* in its main function, and its children in theirs */
 	uint64_t wait_ns; /* around the lock call */
 	uint64_t acquisitions;
 	uint64_t sleeps; /* acquisitions that went to sleep */
@@ -173,8 +174,10 @@ static void burn(struct thread *thread)
 static void *child_main(void *argument)
 {
 	struct thread *thread = argument;
+	uint64_t begin = clock_now_ns();
 
 	clock_sleep_us(thread->locker->hold_sleep_us);
+	thread->inside_ns += clock_now_ns() - begin; /* one child at a time */
 	return NULL;
 }
 
@@ -220,9 +223,11 @@ static mode_fn mode_find(const char *name)
 static void *thread_main(void *argument)
 {
 	struct thread *thread = argument;
+	uint64_t begin = clock_now_ns();
 
 	thread_name_set("locker", thread->number);
 	mode_find(thread->locker->mode)(thread);
+	thread->inside_ns += clock_now_ns() - begin;
 	return NULL;
 }
 
@@ -277,6 +282,7 @@ static void threads_finish(struct locker *locker, struct thread *threads)
 	for (i = 0; i < locker->threads; i++) {
 		pthread_join(threads[i].id, NULL);
 		life_ns += clock_now_ns() - threads[i].begin_ns;
+		sum.inside_ns += threads[i].inside_ns;
 		sum.wait_ns += threads[i].wait_ns;
 		sum.acquisitions += threads[i].acquisitions;
 		sum.sleeps += threads[i].sleeps;
@@ -287,6 +293,7 @@ static void threads_finish(struct locker *locker, struct thread *threads)
 			p99_ns = samples_p99(&threads[i]);
 	}
 	stat_print("thread_ns", life_ns + sum.children_ns);
+	stat_print("inside_ns", sum.inside_ns);
 	stat_print("threads", (uint64_t)locker->threads + sum.children);
 	stat_print("wait_ns", sum.wait_ns);
 	stat_print("acquisitions", sum.acquisitions);
