@@ -22,7 +22,7 @@ import services
 from exposition import Endpoint, Pool
 from machine import CLIENT_CORE, SERVICE_CORE, on_core, take_precedence
 from services import Load as PoolClient
-from services import Process, Service, free_port, wait_until
+from services import Process, Service, free_port, nginx_conf, wait_until
 
 READY_SECONDS = 20
 MUTEX_PROBES = "--mutex.backend=uprobe"
@@ -60,29 +60,6 @@ def _differences(scrape, port, expected):
     return wrong
 
 
-NGINX_CONF = """
-daemon off;
-user root;
-worker_processes 1;
-pid {directory}/nginx.pid;
-error_log {directory}/error.log;
-events {{ worker_connections 1024; }}
-http {{
-    access_log off;
-    keepalive_requests 1000000000;
-    client_body_temp_path {directory}/body;
-    proxy_temp_path {directory}/proxy;
-    fastcgi_temp_path {directory}/fastcgi;
-    uwsgi_temp_path {directory}/uwsgi;
-    scgi_temp_path {directory}/scgi;
-    server {{
-        listen 127.0.0.1:{port};
-        location / {{ return 204; }}
-    }}
-}}
-"""
-
-
 class Nginx:
     """The worst case: one worker on one core, an empty answer, keep-alive, always busy."""
 
@@ -96,7 +73,7 @@ class Nginx:
         directory.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         conf = directory / "nginx.conf"
-        conf.write_text(NGINX_CONF.format(directory=directory, port=self.port))
+        conf.write_text(nginx_conf(directory, self.port, workers=1, answer="204"))
         self._server = Process(
             [*on_core(SERVICE_CORE), "nginx", "-c", conf, "-p", directory]
             + ["-e", directory / "error.log"]

@@ -143,15 +143,18 @@ class Load(Process):
         return {key: int(value) for key, value in lines}
 
 
-NGINX_CONF = """
+def nginx_conf(directory, port, workers, answer):
+    """The text of a configuration: to every request @answer, on connections that may stay."""
+    return f"""
 daemon off;
 user root;
-worker_processes 2;
+worker_processes {workers};
 pid {directory}/nginx.pid;
 error_log {directory}/error.log;
-events {{ worker_connections 512; }}
+events {{ worker_connections 1024; }}
 http {{
     access_log off;
+    keepalive_requests 1000000000;
     client_body_temp_path {directory}/body;
     proxy_temp_path {directory}/proxy;
     fastcgi_temp_path {directory}/fastcgi;
@@ -159,7 +162,7 @@ http {{
     scgi_temp_path {directory}/scgi;
     server {{
         listen 127.0.0.1:{port};
-        location / {{ return 200 "hello\\n"; }}
+        location / {{ return {answer}; }}
     }}
 }}
 """
@@ -171,7 +174,7 @@ class Nginx(Process):
     def __init__(self, directory):
         self.port = free_port()
         conf = Path(directory) / "nginx.conf"
-        conf.write_text(NGINX_CONF.format(directory=directory, port=self.port))
+        conf.write_text(nginx_conf(directory, self.port, workers=2, answer='200 "hello\\n"'))
         super().__init__(["nginx", "-c", conf, "-p", directory, "-e", f"{directory}/error.log"])
         wait_until(
             lambda: len(list(_children(self.pid))) >= 2, READY_SECONDS, "nginx did not start"
