@@ -143,15 +143,6 @@ void preflight_add_privileges(struct preflight *preflight, const struct privileg
 	}
 }
 
-/* Whether @release ("6.1.0-28-amd64") is at least this; true if it is no version. */
-static bool release_is_since(const char *release, unsigned int major, unsigned int minor)
-{
-	unsigned int have_major, have_minor;
-
-	return sscanf(release, "%u.%u", &have_major, &have_minor) != 2 || have_major > major ||
-	       (have_major == major && have_minor >= minor);
-}
-
 /* A feature that is on has all it needs: distributions add parts of later kernels to old ones. */
 static void add_kernel_version(struct preflight *preflight, const char *release)
 {
@@ -164,7 +155,7 @@ static void add_kernel_version(struct preflight *preflight, const char *release)
 		const struct feature *feature = preflight->features[id];
 
 		if (!feature || feature->on ||
-		    release_is_since(release, feature->since_major, feature->since_minor))
+		    text_release_is_since(release, feature->since_major, feature->since_minor))
 			continue;
 		len += (size_t)snprintf(reason + len, sizeof(reason) - len, "%s %s needs %u.%u",
 					row->ok ? ":" : ",", feature->name, feature->since_major,

@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 void text_copy(char *out, size_t size, const char *text)
@@ -59,4 +60,13 @@ int text_parse_u64(const char **cursor, uint64_t *out)
 	*cursor = at;
 	*out = value;
 	return 0;
+}
+
+int text_release_is_since(const char *release, unsigned int major, unsigned int minor)
+{
+	unsigned int have_major, have_minor;
+
+	if (sscanf(release, "%u.%u", &have_major, &have_minor) != 2)
+		return -EINVAL;
+	return have_major > major || (have_major == major && have_minor >= minor);
 }

@@ -28,4 +28,10 @@ const char *text_base_name(const char *path);
  */
 int text_parse_u64(const char **cursor, uint64_t *out);
 
+/*
+ * Whether the kernel's @release as of uname(2) ("6.1.0-28-amd64") is at least @major.@minor: 0 or
+ * 1; -EINVAL if it is no version.
+ */
+int text_release_is_since(const char *release, unsigned int major, unsigned int minor);
+
 #endif

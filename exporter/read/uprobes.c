@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 /* include/uapi/linux/bpf.h of Linux 6.6; the libbpf of today's distributions does not know it. */
 #define TRACE_UPROBE_MULTI 48
@@ -29,12 +30,9 @@ struct uprobes {
 
 bool uprobes_are_multi(void)
 {
-	unsigned int major, minor;
 	struct utsname name;
 
-	if (uname(&name) || sscanf(name.release, "%u.%u", &major, &minor) != 2)
-		return false;
-	return major > 6 || (major == 6 && minor >= 11);
+	return !uname(&name) && text_release_is_since(name.release, 6, 11) == 1;
 }
 
 void uprobes_prepare(struct bpf_program *program)

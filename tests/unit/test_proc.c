@@ -205,3 +205,12 @@ Test(base_text, numbers_have_digits_only_and_do_not_wrap)
 	cr_expect_eq(value, UINT64_MAX);
 	cr_expect_str_eq(cursor, " 7");
 }
+
+Test(text, a_release_is_a_version_or_says_that_it_is_none)
+{
+	cr_expect_eq(text_release_is_since("6.11.0-28-amd64", 6, 11), 1);
+	cr_expect_eq(text_release_is_since("6.10.14", 6, 11), 0);
+	cr_expect_eq(text_release_is_since("7.0", 6, 11), 1);
+	cr_expect_eq(text_release_is_since("5.15.0", 6, 11), 0);
+	cr_expect_eq(text_release_is_since("unstable", 6, 11), -EINVAL);
+}
