@@ -28,8 +28,10 @@ static inline int unread_bytes(const struct sock *sk, const struct tcp_sock *tcp
 }
 
 /*
- * When the last byte that was sent has left: for it TCP has read the clock (tcp_mstamp_refresh() in
- * tcp_write_xmit()), unless it still waits to be transmitted.
+ * When the last byte that was sent has left, or a moment later: to transmit it TCP has read the
+ * clock (tcp_mstamp_refresh() in tcp_write_xmit()), and once more for every segment that has come
+ * since. Now, if it waits still: for a window, for company (Nagle, cork), for its turn. What was
+ * transmitted is asked first: so a send in between cannot make it look complete.
  */
 static inline __u64 left_ns(const struct tcp_sock *tcp)
 {

@@ -165,7 +165,7 @@ static inline void thread_gone(struct thread *thread, __u64 now)
 	__u64 old = __sync_lock_test_and_set(&thread->where, none);
 
 	account(old, none, now, bpf_get_smp_processor_id());
-	thread->tree = 0;
+	/* `tree` stays: a leader can end long before its process, whose tree is its. */
 	thread_count(thread, 0);
 }
 
@@ -194,8 +194,9 @@ static __attribute__((noinline)) int sleeper_read(struct task_struct *task, stru
 }
 
 /*
- * Whether the request that @thread has read is in service. The connection may be gone, and the
- * address be another's: no other has a request that was first read at that nanosecond.
+ * Whether the request that @thread has read is in service. The connection may be gone: then it was
+ * closed before, and what has the address now has no request that was first read at that
+ * nanosecond.
  */
 static inline int thread_in_request(struct thread *thread)
 {

@@ -189,8 +189,8 @@ struct sock {
 struct tcp_sock {
 	__u32 rcv_nxt;
 	__u32 copied_seq;
-	__u32 write_seq;
-	__u32 snd_nxt;
+	volatile __u32 write_seq;
+	volatile __u32 snd_nxt;
 	__u64 tcp_clock_cache; /* CLOCK_MONOTONIC at the last segment in or out */
 	bool is_mptcp;
 };

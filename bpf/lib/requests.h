@@ -96,7 +96,8 @@ static inline struct endpoint_shard *reader_shard(struct tracked *tracked, struc
 	struct endpoint_shard *shard = tracked_current(tracked);
 	__u32 tree;
 
-	if (shard && thread && thread->tree == tracked->tree)
+	/* What a process becomes reaches its other threads with the next walk: so late is this. */
+	if (shard && thread && thread->tree && thread->tree == tracked->tree)
 		return shard;
 	tree = reader_tree(thread, task);
 	if (shard && tree == tracked->tree)

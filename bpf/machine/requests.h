@@ -34,7 +34,7 @@ struct conn {
 	__u64 next_ns; /* first arrival after that one; 0 if there was none */
 	__u64 latest_ns; /* last arrival of bytes */
 };
-#define CONN_HEAD_BYTES offsetof(struct conn, queue_ns) /* what tells which request it is */
+#define CONN_HEAD_BYTES offsetof(struct conn, pad) /* what conn_serves() looks at, and more */
 _Static_assert(offsetof(struct conn, arrived_ns) == 64, "struct conn is not in cache lines");
 
 /* A request that has ended. */
@@ -165,7 +165,8 @@ static inline __u32 conn_sent(struct conn *conn, __u64 now, int unread, __u32 se
 /*
  * No more answers can be sent. @unread: some of the bytes that arrived are still there; if none
  * are, somebody has taken them on a way that no hook sees. What had come before the answer was sent
- * belongs to the answered request: a body that the server did not want.
+ * belongs to the answered request: a body that the server did not want. What came at the very end
+ * of that answer did not: the end is no earlier than the last transmission (left_ns()).
  */
 static inline __u32 conn_closed(struct conn *conn, __u64 now, int unread, __u32 sent_seq,
 				struct request *ended)
@@ -184,8 +185,8 @@ static inline __u32 conn_closed(struct conn *conn, __u64 now, int unread, __u32 
 		conn_ended(conn, phase == PHASE_SERVICE ? now : phase, ended);
 		events = REQUEST_ENDED;
 	}
-	if (__sync_lock_test_and_set(&conn->arrived_ns, 0) && conn->latest_ns > phase &&
-	    conn->latest_ns > conn->settled_ns)
+	if (__sync_lock_test_and_set(&conn->arrived_ns, 0) && conn->latest_ns >= phase &&
+	    conn->latest_ns >= conn->settled_ns)
 		events |= unread ? REQUEST_ABANDONED_QUEUED : REQUEST_UNSEEN;
 	return events;
 }
@@ -207,7 +208,7 @@ static inline __u32 conn_settle(struct conn *conn, __u64 now, struct request *en
 /* Whether the request that was first read at @read_ns is in service. */
 static inline int conn_serves(const struct conn *conn, __u64 read_ns)
 {
-	return conn->phase == PHASE_SERVICE && conn->read_ns == read_ns;
+	return !conn->closed && conn->phase == PHASE_SERVICE && conn->read_ns == read_ns;
 }
 
 static inline int conn_in_service(const struct conn *conn)

@@ -16,8 +16,7 @@
  * One thread. `where` is pool and state in one word, only ever exchanged or compared and swapped:
  * whoever replaces a value accounts for leaving it, so that the pools' sums hold whatever races.
  *
- * A thread is woken on another CPU than it runs on: what that needs is first, on one cache line
- * with the 8 bytes that the kernel puts before it (struct bpf_local_storage_data).
+ * A thread is woken on another CPU than it runs on: what that needs is first, on one cache line.
  */
 struct thread {
 	__u64 where;
@@ -37,7 +36,6 @@ struct thread {
 	__u64 lock_ran_ns; /* and what the thread has run since that */
 	struct mutex_call mutex; /* while probes are on mutexes */
 };
-_Static_assert(offsetof(struct thread, lock_addr) == 64 - 8, "struct thread is not in cache lines");
 
 static inline __u64 thread_where(__u32 pool, __u32 state)
 {

@@ -119,13 +119,15 @@ def block():
     results = [result(name) for name in LOADS]
     events, scale = result("events"), result("scale")
     pairs = results[0]["none"]["requests_per_second"]["pairs"] // len(results[0]["variants"])
-    repeated = sum(each["repeated"] for load in results for each in load["variants"].values())
+    variants = [each for load in results for each in load["variants"].values()]
+    repeated = sum(each["repeated"] for each in variants)
+    disturbed = sum(each["disturbed"] for each in variants)
     return "\n".join(
         [
             machine_text("make bench", results[0]["machine"])
             + f" Ratios are medians of {pairs} pairs of intervals with and without, in brackets"
-            f" the quartiles; pairs were repeated ({repeated} times) where the hypervisor took CPU"
-            " time.\n",
+            f" the quartiles; {repeated} pairs were repeated because the hypervisor took CPU time, and"
+            f" it did so in {disturbed} of those that count.\n",
             throughput_table(results),
             events_table(events),
             machine_text("make bench-scale", scale["machine"]) + "\n",

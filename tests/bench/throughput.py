@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pairs of intervals, one beside nothing and one beside a variant; and what a variant costs."""
 
+import os
 import time
 
 import bpf
@@ -53,7 +54,7 @@ def interval_beside(load, name, seconds):
         stolen = machine.stolen_seconds()
         interval = load.measure(seconds)
         stolen = machine.stolen_seconds() - stolen
-        interval["stolen"] = stolen / interval["seconds"] / len(machine.CORES)
+        interval["stolen"] = stolen / interval["seconds"] / os.cpu_count()
         if is_exporter(variant):
             compare(load, variant, interval)
         return interval
@@ -68,16 +69,20 @@ def pair(load, name, seconds, variant_first):
     return intervals["none"], intervals[name]
 
 
+def _stolen(both):
+    return max(interval["stolen"] for interval in both)
+
+
 def _is_disturbed(both):
-    return max(interval["stolen"] for interval in both) > STOLEN_MAX
+    return _stolen(both) > STOLEN_MAX
 
 
 def pairs_until_undisturbed(load, name, seconds, variant_first):
-    """The pairs that it took: the last one counts, in the others the hypervisor interfered."""
+    """The pairs that it took; the last one counts, it is that with which was interfered least."""
     tried = []
     while not tried or (_is_disturbed(tried[-1]) and len(tried) < TRIES):
         tried.append(pair(load, name, seconds, variant_first))
-    return tried
+    return sorted(tried, key=_stolen, reverse=True)
 
 
 def _scrape_cpu_ns(exporter):
