@@ -133,6 +133,15 @@ def test_threads_older_than_the_listener_are_all_found(exporter, start):
         exporter.wait_for_equal(lambda s, w=workload: Pool(s, w, LOCKERS).threads("idle"), 300)
 
 
+def test_threads_born_after_the_main_thread_has_ended_belong_to_its_service(exporter, start):
+    server = start(Service, "pool_server", leave=1, workers=4)
+    workload = exporter.workload_of(server.port)
+    exporter.wait_until(lambda s: Pool(s, workload, "worker-#").threads() == 4)
+    start(Load, server.port, clients=4, requests=100).finish()
+    exporter.wait_for_end(server.port, 100)
+    assert exporter.workload_of(server.port) == workload
+
+
 def test_threads_that_name_themselves_are_in_the_pool_of_that_name(exporter, start):
     server = start(Service, "pool_server", workers=7, mode="queue")
     workload = exporter.workload_of(server.port)

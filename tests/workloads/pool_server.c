@@ -52,6 +52,7 @@ struct server {
 	const char *mode;
 	const char *give; /* empty: not handed over */
 	int giver;
+	pthread_t main;
 
 	pthread_mutex_t gate; /* of everything down to the next blank line */
 	pthread_cond_t released;
@@ -341,25 +342,46 @@ static void commands_obey(struct server *server)
 	}
 }
 
+static void serve(struct server *server)
+{
+	threads_start(server);
+	ready_print(server->listener);
+	commands_obey(server);
+	exit(0);
+}
+
+/* Does what the main thread would, once that has ended. */
+static void *successor_main(void *argument)
+{
+	struct server *server = argument;
+
+	thread_name_set("successor", 0);
+	if (pthread_join(server->main, NULL))
+		die("pthread_join");
+	serve(server);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
-	struct server server = { .workers_count = 4,
-				 .request_bytes = 100,
-				 .response_bytes = 100,
-				 .mode = "accept",
-				 .give = "",
-				 .gate = PTHREAD_MUTEX_INITIALIZER,
-				 .released = PTHREAD_COND_INITIALIZER,
-				 .filled = PTHREAD_COND_INITIALIZER,
-				 .shared = PTHREAD_MUTEX_INITIALIZER };
+	static struct server server = { .workers_count = 4,
+					.request_bytes = 100,
+					.response_bytes = 100,
+					.mode = "accept",
+					.give = "",
+					.gate = PTHREAD_MUTEX_INITIALIZER,
+					.released = PTHREAD_COND_INITIALIZER,
+					.filled = PTHREAD_COND_INITIALIZER,
+					.shared = PTHREAD_MUTEX_INITIALIZER };
 	const char *address = "127.0.0.1", *take = "";
-	long port = 0, unbound = 0, backlog = 128;
+	long port = 0, unbound = 0, leave = 0, backlog = 128;
 	const struct option_row options[] = {
 		{ "address", NULL, &address, "to listen on" },
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
 		{ "unbound", &unbound, NULL, "1: listen without bind, whatever the port" },
 		{ "backlog", &backlog, NULL, "of the listener" },
 		{ "workers", &server.workers_count, NULL, "threads in the pool" },
+		{ "leave", &leave, NULL, "1: the main thread ends before the others start" },
 		{ "mode", NULL, &server.mode, "accept or queue" },
 		{ "service-us", &server.service_us, NULL, "sleep per request" },
 		{ "busy-us", &server.busy_us, NULL, "computation per request" },
@@ -388,8 +410,10 @@ int main(int argc, char **argv)
 	else
 		server.listener = unbound ? listen_unbound(backlog)
 					  : listen_open(address, port, backlog);
-	threads_start(&server);
-	ready_print(server.listener);
-	commands_obey(&server);
-	exit(0);
+	server.main = pthread_self();
+	if (leave) {
+		thread_start(successor_main, &server);
+		pthread_exit(NULL);
+	}
+	serve(&server);
 }
