@@ -39,6 +39,7 @@ struct locker {
 	bool stop; /* atomic */
 	pthread_mutex_t mutex;
 	pthread_rwlock_t rwlock;
+	pthread_mutex_t gate; /* of the next one: who ends the contention takes no part in it */
 	pthread_cond_t ended;
 	struct cell cells[CELLS];
 };
@@ -145,10 +146,10 @@ static void wait_for_end(struct thread *thread)
 {
 	struct locker *locker = thread->locker;
 
-	pthread_mutex_lock(&locker->mutex);
+	pthread_mutex_lock(&locker->gate);
 	while (!stopped(locker))
-		pthread_cond_wait(&locker->ended, &locker->mutex);
-	pthread_mutex_unlock(&locker->mutex);
+		pthread_cond_wait(&locker->ended, &locker->gate);
+	pthread_mutex_unlock(&locker->gate);
 }
 
 static void sleep_again(struct thread *thread)
@@ -245,10 +246,10 @@ static void threads_start(struct locker *locker, struct thread *threads)
 
 static void threads_end(struct locker *locker)
 {
-	pthread_mutex_lock(&locker->mutex);
+	pthread_mutex_lock(&locker->gate);
 	__atomic_store_n(&locker->stop, true, __ATOMIC_RELEASE);
 	pthread_cond_broadcast(&locker->ended);
-	pthread_mutex_unlock(&locker->mutex);
+	pthread_mutex_unlock(&locker->gate);
 	if (locker->pipe[1] >= 0)
 		close(locker->pipe[1]);
 	locker->pipe[1] = -1;
@@ -334,6 +335,7 @@ static void locker_init(struct locker *locker)
 	if (errno)
 		die("pthread_mutex_init");
 	pthread_rwlock_init(&locker->rwlock, NULL);
+	pthread_mutex_init(&locker->gate, NULL);
 	pthread_cond_init(&locker->ended, NULL);
 	for (i = 0; i < CELLS; i++)
 		pthread_mutex_init(&locker->cells[i].mutex, NULL);
