@@ -55,6 +55,55 @@ def test_service_ends_with_the_last_write(exporter, talk):
     assert end.seconds("service") == pytest.approx(0.2, abs=0.03)
 
 
+def check_service_is_what_the_server_measures(end, server):
+    assert end.seconds("service") * 1e9 == pytest.approx(
+        server.ask("stats")["service_ns"], rel=0.02
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "more:50,sleep:100,write:50",
+        "cork,write:50,sleep:100,write:50,uncork",
+        "sleep:100,cork,write:100,sleep:50,uncork",
+    ],
+    ids=["more", "cork", "corked-after-it"],
+)
+def test_service_ends_with_the_last_write_of_what_the_kernel_holds_back(exporter, talk, answer):
+    case = talk(f"read:100,{answer},loop")
+    for _ in range(10):
+        exchange(case.client)
+    case.client.close()
+    end = exporter.wait_for_end(case.port, 10)
+    assert end.get("workload_sent_bytes_total") == 1000
+    assert end.seconds("service") > 0.99
+    check_service_is_what_the_server_measures(end, case.server)
+
+
+@pytest.mark.parametrize(
+    "script, writes, blocks",
+    [("read:100,", 200, True), ("read:100,sleep:100,", 20, False)],
+    ids=["blocks", "buffered"],
+)
+def test_service_ends_with_the_last_write_to_a_client_that_does_not_read(
+    exporter, talk, connect, script, writes, blocks
+):
+    """The answer has room in the buffers of the sockets or not; its end is transmitted later."""
+    case = talk(script + "write:65536," * writes + "eof")
+    clients = [case.client] + [connect(case.port) for _ in range(3)]
+    for client in clients:
+        client.sendall(REQUEST)
+    time.sleep(0.5)
+    for client in clients:
+        receive(client, writes * 65536)
+        client.close()
+    end = exporter.wait_for_end(case.port, 4)
+    assert end.get("workload_sent_bytes_total") == 4 * writes * 65536
+    assert (end.seconds("service") > 4 * 0.45) == blocks
+    check_service_is_what_the_server_measures(end, case.server)
+
+
 @pytest.mark.parametrize(
     "script",
     ["read:100,sendfile:30000,eof", "read:100,spliceout:30000,eof"],

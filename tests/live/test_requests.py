@@ -220,10 +220,22 @@ def test_stuck_event_loop_shows_ten_queued_requests(exporter, start, connect):
     check_stuck_then_released(exporter, server, clients, accept_queue=5)
 
 
-def test_workers_whose_clients_have_reset_are_idle_again(exporter, start, connect):
-    """They wait for work on a condition variable, which in a request would be `wait`."""
+@pytest.mark.parametrize("response_bytes", [100, 0], ids=["answered", "closed"])
+@pytest.mark.parametrize("mode", ["queue", "accept"])
+def test_workers_whose_clients_have_reset_are_idle_again(
+    exporter, start, connect, mode, response_bytes
+):
+    """
+    Whether they try to answer or only close. Work from a queue they await on a condition variable,
+    which in a request would be `wait`.
+    """
     server = start(
-        Service, "pool_server", mode="queue", workers=4, service_us=1500000 * SLOWER
+        Service,
+        "pool_server",
+        mode=mode,
+        workers=4,
+        service_us=1500000 * SLOWER,
+        response_bytes=response_bytes,
     )
     workload = exporter.workload_of(server.port)
     clients = [connect(server.port) for _ in range(4)]
@@ -239,6 +251,7 @@ def test_workers_whose_clients_have_reset_are_idle_again(exporter, start, connec
     pool = PoolChange(before, exporter.scrape(), workload, "worker-#", 4)
     assert pool.seconds("idle") == pytest.approx(pool.seconds(), rel=0.001)
     assert pool.seconds("wait") == 0
+    exporter.wait_for_end(server.port, 0, abandoned=(0, 4))
 
 
 def test_mean_queue_depth_follows_from_the_queue_times(exporter, start):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clients import exchange
+from clients import REQUEST, exchange, receive
 from exposition import Endpoint, Pool, PoolChange
 from services import SCRATCH, JavaPool, Load, Service
 from utilization import Utilization
@@ -162,6 +162,31 @@ def test_a_worker_asleep_in_a_request_is_busy(exporter, start, connect):
     during = exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("sleep"), 1)
     assert Pool(during, workload, "worker-#").threads("idle") == 1
     exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), 2)
+
+
+@pytest.mark.parametrize("block", ["peek", "eof", "wait"], ids=["recv", "read", "futex"])
+def test_a_reader_whose_request_another_thread_has_answered_is_idle(exporter, talk, block):
+    """It waits for that one in the request, and for whatever comes next outside of it."""
+    case = talk(f"read:100,hand:100,{block}")
+    workload = exporter.workload_of(case.port)
+    case.client.sendall(REQUEST)
+    exporter.wait_for_equal(lambda s: Pool(s, workload, "talker-#").threads("wait"), 1)
+    before = exporter.scrape()
+    time.sleep(1)
+    served = PoolChange(before, exporter.scrape(), workload, "talker-#", 1)
+    assert served.seconds("wait") == pytest.approx(served.seconds(), rel=0.001)
+    case.server.ask("go")
+    receive(case.client)
+    exporter.wait_for_equal(lambda s: Pool(s, workload, "talker-#").threads("idle"), 1)
+    before = exporter.scrape()
+    time.sleep(1)
+    answered = PoolChange(before, exporter.scrape(), workload, "talker-#", 1)
+    assert answered.share("idle") == exact(0.01)
+    assert answered.seconds("idle") == pytest.approx(answered.seconds(), rel=0.001)
+    case.client.close()
+    if block == "wait":
+        case.server.ask("go")
+    exporter.wait_for_end(case.port, 1)
 
 
 @pytest.mark.parametrize("poll", [0, 1], ids=["recv", "poll"])

@@ -180,7 +180,7 @@ static bool request_serve(struct worker *worker, int fd, char *buffer)
 	__atomic_fetch_add(&worker->busy_ns, (int64_t)end, __ATOMIC_SEQ_CST);
 	count_add(&server->service_ns, end - begin);
 	count_add(&server->requests, 1);
-	return sent;
+	return sent && server->response_bytes;
 }
 
 static int connection_accept(struct server *server)
@@ -395,7 +395,8 @@ int main(int argc, char **argv)
 		{ "give", NULL, &server.give, "where to hand over the listener" },
 		{ "take", NULL, &take, "where to take a listener from" },
 		{ "request-bytes", &server.request_bytes, NULL, "size of every request" },
-		{ "response-bytes", &server.response_bytes, NULL, "size of every response" },
+		{ "response-bytes", &server.response_bytes, NULL,
+		  "size of every response; 0: it only closes" },
 		{ 0 },
 	};
 

@@ -9,6 +9,8 @@
  *   peek         wait for bytes with MSG_PEEK and leave them
  *   splice:N     move exactly N bytes into a pipe, and out of it
  *   write:N      one call that sends N bytes
+ *   more:N       the same with MSG_MORE
+ *   hand:N       another thread (answerer-N) sends N bytes at the command `go`; wait until it has
  *   sendfile:N   send N bytes from a file
  *   spliceout:N  send N bytes from a pipe
  *   uring:N      one read of at most N bytes by io_uring
@@ -17,13 +19,17 @@
  *   sleep:MS     sleep
  *   wait         until the command `go` (each lets one connection pass)
  *   shut         close the sending side
+ *   cork, uncork set and clear TCP_CORK
  *   loop         from the beginning
  * The end of the script, the end of the peer or an error close the connection.
  *
- * Commands: `go`, `quit`.
+ * Commands: `go`, `stats` (service_ns: from the first read to the last send of every request, by
+ * write, more and hand), `quit`.
  */
 #include <linux/io_uring.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -37,6 +43,7 @@ struct talker {
 	int file; /* MESSAGE_MAX bytes */
 	int listener;
 	long uring; /* whether the script needs it */
+	uint64_t service_ns; /* touched atomically */
 };
 
 /* The smallest io_uring that can do one thing at a time. */
@@ -53,6 +60,11 @@ struct talk {
 	int pipe[2];
 	char *buffer;
 	struct uring uring;
+	uint64_t since_ns; /* first read, or the last send so far */
+	bool unanswered;
+	size_t handed; /* bytes to send for it */
+	bool sent;
+	sem_t answered;
 };
 
 static void uring_open(struct uring *uring)
@@ -146,6 +158,50 @@ static bool go_wait(struct talk *talk)
 	return true;
 }
 
+static bool read_done(struct talk *talk, bool good)
+{
+	if (good && !talk->unanswered)
+		talk->since_ns = clock_now_ns();
+	talk->unanswered = true;
+	return good;
+}
+
+static bool send_some(struct talk *talk, size_t size, int flags)
+{
+	bool good = send(talk->fd, talk->buffer, size, MSG_NOSIGNAL | flags) == (ssize_t)size;
+	uint64_t now = clock_now_ns();
+
+	__atomic_fetch_add(&talk->talker->service_ns, now - talk->since_ns, __ATOMIC_RELAXED);
+	talk->since_ns = now;
+	talk->unanswered = false;
+	return good;
+}
+
+static void *answerer_main(void *argument)
+{
+	struct talk *talk = argument;
+
+	thread_name_set("answerer", talk->fd);
+	go_wait(talk);
+	talk->sent = send_some(talk, talk->handed, 0);
+	sem_post(&talk->answered);
+	return NULL;
+}
+
+static bool hand_over(struct talk *talk, size_t size)
+{
+	talk->handed = size;
+	pthread_detach(thread_start(answerer_main, talk));
+	while (sem_wait(&talk->answered))
+		;
+	return talk->sent;
+}
+
+static bool cork_set(const struct talk *talk, int on)
+{
+	return !setsockopt(talk->fd, IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
+}
+
 static bool read_to_end(struct talk *talk)
 {
 	while (read(talk->fd, talk->buffer, MESSAGE_MAX) > 0)
@@ -169,15 +225,19 @@ static bool step_play(struct talk *talk, const char *step)
 	if (size > MESSAGE_MAX)
 		die("too many bytes: %s", step);
 	if (name_is(step, "read"))
-		return io_read_all(talk->fd, talk->buffer, size);
+		return read_done(talk, io_read_all(talk->fd, talk->buffer, size));
 	if (name_is(step, "once"))
-		return read(talk->fd, talk->buffer, size) > 0;
+		return read_done(talk, read(talk->fd, talk->buffer, size) > 0);
 	if (name_is(step, "peek"))
 		return recv(talk->fd, talk->buffer, MESSAGE_MAX, MSG_PEEK) > 0;
 	if (name_is(step, "splice"))
 		return splice_in(talk, size);
 	if (name_is(step, "write"))
-		return io_write_all(talk->fd, talk->buffer, size);
+		return send_some(talk, size, 0);
+	if (name_is(step, "more"))
+		return send_some(talk, size, MSG_MORE);
+	if (name_is(step, "hand"))
+		return hand_over(talk, size);
 	if (name_is(step, "sendfile"))
 		return file_send(talk, size);
 	if (name_is(step, "spliceout"))
@@ -192,6 +252,8 @@ static bool step_play(struct talk *talk, const char *step)
 		return go_wait(talk);
 	if (name_is(step, "shut"))
 		return !shutdown(talk->fd, SHUT_WR);
+	if (name_is(step, "cork") || name_is(step, "uncork"))
+		return cork_set(talk, *step == 'c');
 	if (name_is(step, "sleep"))
 		clock_sleep_us((long)size * 1000);
 	else
@@ -218,7 +280,7 @@ static void *talk_main(void *argument)
 
 	thread_name_set("talker", talk->fd);
 	talk->buffer = calloc(1, MESSAGE_MAX);
-	if (!talk->buffer || pipe(talk->pipe))
+	if (!talk->buffer || pipe(talk->pipe) || sem_init(&talk->answered, 0, 0))
 		die("cannot talk");
 	if (talk->talker->uring)
 		uring_open(&talk->uring);
@@ -286,6 +348,9 @@ int main(int argc, char **argv)
 	while (command_next(line, sizeof(line)) && strcmp(line, "quit")) {
 		if (!strcmp(line, "go"))
 			sem_post(&talker.go);
+		else if (!strcmp(line, "stats"))
+			stat_print("service_ns",
+				   __atomic_load_n(&talker.service_ns, __ATOMIC_RELAXED));
 		command_done();
 	}
 	exit(0);
