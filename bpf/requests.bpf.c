@@ -10,6 +10,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* NULL for most, as thread_of(). */
 static inline struct tracked *tracked_of(struct sock *sk)
 {
 	if (!sk->sk_bpf_storage)

@@ -47,6 +47,7 @@ static __always_inline __u32 slot_take(void *free, void *table, const void *key,
 	return SLOT_OTHER;
 }
 
+/* NULL for most: they have no storage at all, which one word tells. */
 static inline struct thread *thread_of(struct task_struct *task)
 {
 	if (!task->bpf_storage)
