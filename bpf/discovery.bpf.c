@@ -53,16 +53,30 @@ static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 	return tracked;
 }
 
+/*
+ * The current process listens. Where it, or the socket, cannot have state just now (the allocator's
+ * cache is empty), user space walks the descriptors, in a context that can wait; what comes before
+ * founds the tree when it is read.
+ */
+static inline void listener_new(struct sock *sk)
+{
+	struct task_struct *leader_task = bpf_get_current_task_btf()->group_leader;
+	struct thread *leader = thread_make(leader_task);
+
+	if (listener_track(sk, leader ? tree_found_by(leader_task, leader) : 0) && leader)
+		return;
+	listeners_ask_walk();
+	doorbell_ring(0);
+}
+
 SPARED_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int oldstate,
 	    int newstate)
 {
 	struct tracked *tracked;
 
 	if (newstate == TCP_LISTEN) {
-		if (is_tcp(sk) && !listener_track(sk, tree_found(bpf_get_current_task_btf()))) {
-			listeners_ask_walk();
-			doorbell_ring(0);
-		}
+		if (is_tcp(sk))
+			listener_new(sk);
 		return 0;
 	}
 	/* A child's first event is LISTEN -> SYN_RECV, on the child. */
@@ -140,14 +154,14 @@ SPARED_PROG("tp_btf/sched_process_exit", discovery_exit, struct task_struct *tas
 /*
  * A process that holds a listener of a tree is part of it if it is in the founder's cgroup (workers
  * of a master); else it has been handed the socket by its init system, and is the service itself.
- * So is whoever holds the listener of a tree that has ended.
+ * So is whoever holds the listener of a tree that has ended, or of none.
  */
 static inline void holder_join(struct task_struct *task, struct sock *sk, struct tracked *tracked)
 {
 	struct thread *leader = thread_of(task->group_leader);
 	struct tree *owner = tree_at(tracked->tree);
 
-	if (!tracked_current(tracked)) {
+	if (!tracked->tree || !tracked_current(tracked)) {
 		listener_track(sk, leader && leader->tree ? leader->tree : tree_found(task));
 		return;
 	}

@@ -132,21 +132,14 @@ static inline void tree_init(struct tree *tree, struct task_struct *leader)
 }
 
 /*
- * Makes the process of @task a tree of its own, unless it is one already; 0 if there is no room.
- * Threads that it has already are walked by user space.
+ * Makes the process of @leader_task a tree of its own, unless it is one already; 0 if there is no
+ * room. Threads that it has already are walked by user space.
  */
-static inline __u32 tree_found(struct task_struct *task)
+static inline __u32 tree_found_by(struct task_struct *leader_task, struct thread *leader)
 {
-	struct task_struct *leader_task = task->group_leader;
-	struct thread *leader = thread_make(leader_task);
+	__u32 before = leader->tree, index;
 	struct tree *tree;
-	__u32 before, index;
 
-	if (!leader) {
-		drop(DROP_THREAD_STORAGE);
-		return 0;
-	}
-	before = leader->tree;
 	tree = tree_at(before);
 	if (tree && tree->tgid == (__u32)leader_task->tgid &&
 	    tree->start_ns == leader_task->start_boottime)
@@ -169,6 +162,17 @@ static inline __u32 tree_found(struct task_struct *task)
 	__sync_fetch_and_or(&tree->flags, TREE_USED | TREE_WALK);
 	doorbell_ring(index);
 	return index;
+}
+
+/* The same for the process of @task; also 0, and counted, if the state of its leader is refused. */
+static inline __u32 tree_found(struct task_struct *task)
+{
+	struct thread *leader = thread_make(task->group_leader);
+
+	if (leader)
+		return tree_found_by(task->group_leader, leader);
+	drop(DROP_THREAD_STORAGE);
+	return 0;
 }
 
 /* The caller has moved @thread's `where`: count it where it is now. */
