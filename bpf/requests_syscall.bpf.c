@@ -51,12 +51,7 @@ static inline __u32 read_sequence(struct sock *sk)
 	return BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
 }
 
-/*
- * When the last byte that was sent has left, or a moment later: to transmit it TCP has read the
- * clock (tcp_mstamp_refresh() in tcp_write_xmit()), and once more for every segment that has come
- * since. Now, if it waits still: for a window, for company (Nagle, cork), for its turn. What was
- * transmitted is asked first: so a send in between cannot make it look complete.
- */
+/* As in the socket backend, where it says why; in the same order. */
 static inline __u64 left_ns(struct sock *sk)
 {
 	struct tcp_sock *tcp = (struct tcp_sock *)sk;

@@ -200,7 +200,7 @@ static __attribute__((noinline)) int sleeper_read(struct task_struct *task, stru
  */
 static inline int thread_in_request(struct thread *thread)
 {
-	struct conn conn = {};
+	struct conn conn; /* its head is enough */
 
 	if (!thread->request)
 		return 0;

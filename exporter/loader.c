@@ -175,8 +175,6 @@ static void feature_list_probes(struct loader *loader, enum feature_id id)
 	struct bpf_program *program;
 
 	part->first_probe = loader->probes_len;
-	if (!loader->spares)
-		spares_leave_out(loader->objects[id].bpf);
 	bpf_object__for_each_program(program, loader->objects[id].bpf)
 	{
 		if (loader->probes_len == PROBES_MAX)

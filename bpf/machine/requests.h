@@ -205,15 +205,15 @@ static inline __u32 conn_settle(struct conn *conn, __u64 now, struct request *en
 	return REQUEST_ENDED;
 }
 
-/* Whether the request that was first read at @read_ns is in service. */
-static inline int conn_serves(const struct conn *conn, __u64 read_ns)
-{
-	return !conn->closed && conn->phase == PHASE_SERVICE && conn->read_ns == read_ns;
-}
-
 static inline int conn_in_service(const struct conn *conn)
 {
 	return !conn->closed && conn->phase == PHASE_SERVICE;
+}
+
+/* Whether the request that was first read at @read_ns is in service. */
+static inline int conn_serves(const struct conn *conn, __u64 read_ns)
+{
+	return conn_in_service(conn) && conn->read_ns == read_ns;
 }
 
 /* Bytes that come while a request is in service belong to it (a body), until it is answered. */

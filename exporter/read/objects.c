@@ -7,6 +7,7 @@
 #include "discovery.skel.h"
 #include "mutex.skel.h"
 #include "read/hooks.h"
+#include "read/spares.h"
 #include "requests.skel.h"
 #include "requests_syscall.skel.h"
 #include "threads.skel.h"
@@ -27,6 +28,8 @@
 		skeleton->rodata->cpus = sizes->cpus;                                             \
 		skeleton->rodata->shards = sizes->shards;                                         \
 		skeleton->rodata->spares = spares;                                                \
+		if (!spares)                                                                      \
+			spares_leave_out(skeleton->obj);                                          \
 		*object = (struct object){ skeleton->obj, skeleton, name##_destroy };             \
 		return 0;                                                                         \
 	}

@@ -48,4 +48,5 @@ class Utilization:
         pool, slack = self.pool, TOLERANCE * self.pool.threads * self.pool.elapsed
         assert self._served_seconds(1, 2) <= pool.seconds() - pool.seconds("idle") + slack
         assert pool.seconds(spent_in) <= self._served_seconds(0, 3) + slack
+        assert pool.seconds(spent_in) > self._served_seconds(1, 2) / 2
         assert pool.busy() - pool.share(spent_in, "running", "runnable") < 0.005
