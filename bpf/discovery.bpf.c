@@ -54,19 +54,20 @@ static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 }
 
 /*
- * The current process listens. Where it, or the socket, cannot have state just now (the allocator's
- * cache is empty), user space walks the descriptors, in a context that can wait; what comes before
- * founds the tree when it is read.
+ * The process of @task listens on @sk. Where it, or the socket, cannot have state just now (the
+ * allocator's cache is empty), user space shall walk the descriptors; what comes before that founds
+ * the tree when it is read. NULL if the socket has no state.
  */
-static inline void listener_new(struct sock *sk)
+static inline struct tracked *listener_found(struct sock *sk, struct task_struct *task)
 {
-	struct task_struct *leader_task = bpf_get_current_task_btf()->group_leader;
+	struct task_struct *leader_task = task->group_leader;
 	struct thread *leader = thread_make(leader_task);
+	struct tracked *tracked =
+		listener_track(sk, leader ? tree_found_by(leader_task, leader) : 0);
 
-	if (listener_track(sk, leader ? tree_found_by(leader_task, leader) : 0) && leader)
-		return;
-	listeners_ask_walk();
-	doorbell_ring(0);
+	if (!leader || !tracked)
+		listeners_ask_walk();
+	return tracked;
 }
 
 SPARED_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int oldstate,
@@ -75,8 +76,11 @@ SPARED_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int
 	struct tracked *tracked;
 
 	if (newstate == TCP_LISTEN) {
-		if (is_tcp(sk))
-			listener_new(sk);
+		if (!is_tcp(sk))
+			return 0;
+		tracked = listener_found(sk, bpf_get_current_task_btf());
+		if (!tracked || !tracked->tree)
+			doorbell_ring(0);
 		return 0;
 	}
 	/* A child's first event is LISTEN -> SYN_RECV, on the child. */
@@ -100,7 +104,7 @@ SPARED_PROG("tp_btf/task_newtask", discovery_newtask, struct task_struct *task, 
 		return 0;
 	thread = thread_make(task);
 	if (!thread) {
-		tree_ask_walk(tree);
+		tree_refuse(tree);
 		doorbell_ring(tree);
 		return 0;
 	}
@@ -161,21 +165,20 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 	struct thread *leader = thread_of(task->group_leader);
 	struct tree *owner = tree_at(tracked->tree);
 
-	if (!tracked->tree || !tracked_current(tracked)) {
-		listener_track(sk, leader && leader->tree ? leader->tree : tree_found(task));
+	if (leader && leader->tree) {
+		if (!tracked->tree || !tracked_current(tracked))
+			listener_track(sk, leader->tree);
 		return;
 	}
-	if (leader && leader->tree)
-		return;
-	if (owner && owner->cgroup == cgroup_of(task)) {
-		leader = thread_make(task->group_leader);
-		if (leader)
-			process_join(leader, tracked->tree);
-		else
-			drop(DROP_THREAD_STORAGE);
+	if (!owner || !tracked_current(tracked) || owner->cgroup != cgroup_of(task)) {
+		listener_found(sk, task);
 		return;
 	}
-	listener_track(sk, tree_found(task));
+	leader = thread_make(task->group_leader);
+	if (leader)
+		process_join(leader, tracked->tree);
+	else
+		listeners_ask_walk();
 }
 
 /* At start: the listeners that exist already, found in the descriptor tables. */
@@ -199,7 +202,7 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 		holder_join(task, sk, tracked);
 		return 0;
 	}
-	tracked = listener_track(sk, tree_found(task));
+	tracked = listener_found(sk, task);
 	if (!tracked)
 		return 0;
 	drop_add(DROP_BACKLOG_ADOPT, sk->sk_ack_backlog);

@@ -392,7 +392,7 @@ static inline __u32 walk_tree(struct task_struct *task)
 	if (leader)
 		process_join(leader, index);
 	else
-		tree_ask_walk(index);
+		tree_refuse(index);
 	return leader ? index : 0;
 }
 
@@ -411,7 +411,7 @@ int threads_walk(struct bpf_iter__task *ctx)
 		return 0;
 	thread = thread_make(task);
 	if (!thread)
-		tree_ask_walk(tree);
+		tree_refuse(tree);
 	else if (thread->counted != tree || where_pool(thread->where) == SLOT_OTHER)
 		thread_adopt(task, thread, tree);
 	return 0;

@@ -127,51 +127,62 @@ static void tree_refresh(struct registry *registry, uint32_t slot, uint64_t now_
 	 * A wrapper that listens and then becomes the server: the new name takes the history over,
 	 * the old one stands still until it is forgotten, so no rate counts anything twice.
 	 */
-	if (trees_take_flag(registry->kernel, slot, TREE_EXEC))
+	if (trees_take_flags(registry->kernel, slot, TREE_EXEC))
 		member_identify(registry, slot, &tree);
 }
 
-/* Whether any tree asks for a walk; takes the requests. */
-static bool walk_wanted(struct registry *registry)
+/* Whether any tree asks for a walk by one of @flags; takes the requests. */
+static bool walk_wanted(struct registry *registry, uint32_t flags)
 {
 	bool wanted = false;
 
 	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
-		wanted |= trees_take_flag(registry->kernel, slot, TREE_WALK);
+		wanted |= trees_take_flags(registry->kernel, slot, flags);
 	return wanted;
 }
 
 /*
  * Walks tasks until all are found. One pass may not be enough: the kernel makes the storage of
- * threads from a small cache, which it fills anew a moment later, and the walk then asks again.
+ * threads from a small cache, which it fills anew a moment later. Who listens meanwhile has rung
+ * for the next refresh. 0; -EAGAIN where some are still refused; -errno.
  */
 static int walk_tasks(struct registry *registry)
 {
 	struct kernel *kernel = registry->kernel;
+
+	for (int pass = 0; pass < WALK_PASSES_MAX; pass++) {
+		int r = loader_walk(kernel->loader, WALK_TASKS);
+
+		if (r || !walk_wanted(registry, TREE_REFUSED))
+			return r;
+		sched_yield();
+	}
+	kernel->lost[DROP_THREAD_STORAGE]++;
+	return -EAGAIN;
+}
+
+/* Does the walks that are asked for, or owed: what fails is done once more by the next refresh. */
+static int walk(struct registry *registry)
+{
+	struct loader *loader = registry->kernel->loader;
 	int r = 0;
 
-	if (!loader_feature(kernel->loader, FEATURE_THREADS)->on)
-		return 0;
-	for (int pass = 0; pass < WALK_PASSES_MAX && !r && walk_wanted(registry); pass++) {
-		if (pass)
-			sched_yield();
-		r = loader_walk(kernel->loader, WALK_TASKS);
-	}
-	if (!r && walk_wanted(registry))
-		kernel->lost[DROP_THREAD_STORAGE]++;
-	return r;
+	if (trees_take_flags(registry->kernel, SLOT_OTHER, TREE_WALK) || registry->walk_owed)
+		r = loader_walk(loader, WALK_LISTENERS);
+	if (!r && loader_feature(loader, FEATURE_THREADS)->on &&
+	    (walk_wanted(registry, TREE_WALK | TREE_REFUSED) || registry->walk_owed))
+		r = walk_tasks(registry);
+	registry->walk_owed = r;
+	return r == -EAGAIN ? 0 : r;
 }
 
 int registry_refresh(struct registry *registry, uint64_t now_ns)
 {
-	int r = 0;
+	int r;
 
 	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
 		tree_refresh(registry, slot, now_ns);
-	if (trees_take_flag(registry->kernel, SLOT_OTHER, TREE_WALK))
-		r = loader_walk(registry->kernel->loader, WALK_LISTENERS);
-	if (!r)
-		r = walk_tasks(registry);
+	r = walk(registry);
 	if (r)
 		registry->kernel->lost[DROP_WALK]++;
 	return r;

@@ -25,6 +25,7 @@ struct registry {
 	struct kernel *kernel; /* borrowed, as all of these */
 	struct ledger *ledger;
 	struct namer *namer;
+	bool walk_owed; /* one has failed, or could not do all */
 	struct member members[TREES_MAX];
 };
 
@@ -34,7 +35,8 @@ void registry_init(struct registry *registry, struct kernel *kernel, struct ledg
 /*
  * Brings the registry up to date: identifies new trees, folds and frees those that ended, walks
  * tasks where asked to. Cheap when there is nothing to do; call it on the doorbell and at each
- * scrape. 0, or -errno of a walk that failed (counted; numbers stay right but may be incomplete).
+ * scrape. 0, or -errno of a walk that failed (counted; numbers stay right but may be incomplete
+ * until the next call, which does it once more).
  */
 int registry_refresh(struct registry *registry, uint64_t now_ns);
 

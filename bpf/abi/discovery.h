@@ -15,6 +15,7 @@
 #define TREE_USED 1U /* the slot belongs to a process */
 #define TREE_WALK 2U /* some of its threads are not counted: walk the tasks */
 #define TREE_EXEC 4U /* the founder has a new executable: identify again */
+#define TREE_REFUSED 8U /* a thread of it could not have state: walk the tasks once more */
 
 struct tree {
 	__u32 flags;

@@ -67,12 +67,12 @@ static inline struct thread *thread_make(struct task_struct *task)
 }
 
 /* A member of @index has no storage: user space shall walk the tasks, as often as it takes. */
-static inline void tree_ask_walk(__u32 index)
+static inline void tree_refuse(__u32 index)
 {
 	struct tree *tree = tree_at(index);
 
 	if (tree)
-		__sync_fetch_and_or(&tree->flags, TREE_WALK);
+		__sync_fetch_and_or(&tree->flags, TREE_REFUSED);
 }
 
 /*

@@ -17,11 +17,11 @@ int trees_read(struct kernel *kernel, uint32_t slot, struct tree *tree)
 	return 1;
 }
 
-bool trees_take_flag(struct kernel *kernel, uint32_t slot, uint32_t flag)
+bool trees_take_flags(struct kernel *kernel, uint32_t slot, uint32_t flags)
 {
 	struct tree *tree = view_at(&kernel->trees, slot);
 
-	return tree && __atomic_fetch_and(&tree->flags, ~flag, __ATOMIC_ACQ_REL) & flag;
+	return tree && __atomic_fetch_and(&tree->flags, ~flags, __ATOMIC_ACQ_REL) & flags;
 }
 
 bool tree_ended(const struct tree *tree)

@@ -14,8 +14,8 @@
 /* Copies tree @slot. 1 if it is in use, 0 if it is not, -errno. */
 int trees_read(struct kernel *kernel, uint32_t slot, struct tree *tree);
 
-/* Clears the request for a walk or for identification; true if it was set. */
-bool trees_take_flag(struct kernel *kernel, uint32_t slot, uint32_t flag);
+/* Clears those requests for a walk or for identification; true if any was set. */
+bool trees_take_flags(struct kernel *kernel, uint32_t slot, uint32_t flags);
 
 /* No process and no thread of it is left. */
 bool tree_ended(const struct tree *tree);

@@ -240,6 +240,7 @@ def map_entries(scrape):
 
 
 TABLES = ("trees", "endpoints", "pools", "threads")
+FLOOD = 20000  # several are sure to listen just while a walk ends
 SHORT_LIVED = 2500  # so many that some exit while they are being found
 OTHERS = 10  # what the rest of the machine may start meanwhile
 
@@ -261,6 +262,14 @@ def test_listeners_that_exit_at_once_leave_nothing_behind(start, exporters):
     exporter.wait_for_equal(
         lambda s: {t: n for t in TABLES if (n := map_entries(s)[t]) > before[t] + OTHERS}, {}
     )
+
+
+def test_processes_that_listen_while_tasks_are_walked_are_no_loss(start, exporters):
+    exporter = exporters()
+    flood = start(Process, [own_copy("short_lived"), f"--children={FLOOD}"])
+    assert flood.process.wait(60) == 0
+    lost = exporter.scrape().one("workload_exporter_dropped_total", reason="thread_untracked")
+    assert lost == 0
 
 
 def limit_of(name):
