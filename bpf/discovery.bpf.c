@@ -62,8 +62,8 @@ static inline struct tracked *listener_found(struct sock *sk, struct task_struct
 {
 	struct task_struct *leader_task = task->group_leader;
 	struct thread *leader = thread_make(leader_task);
-	struct tracked *tracked =
-		listener_track(sk, leader ? tree_found_by(leader_task, leader) : 0);
+	struct tracked *tracked = listener_track(sk,
+						 leader ? tree_found_by(leader_task, leader) : 0);
 
 	if (!leader || !tracked)
 		listeners_ask_walk();
