@@ -27,8 +27,10 @@ struct object {
 	void (*destroy)(void *skeleton);
 };
 
-/* @spares: whether those programs are kept, see spares_are_needed(). 0; -errno with @object
- * untouched. */
+/*
+ * @spares: whether those programs are kept, see spares_are_needed(). 0; -errno with @object
+ * untouched.
+ */
 int object_open(enum object_id id, const struct map_sizes *sizes, bool spares,
 		struct object *object);
 
