@@ -146,6 +146,15 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 	case SYS_WRITEV:
 	case SYS_SENDFILE:
 	case SYS_SPLICE:
+	/* A master waits for its children, and who takes turns to accept waits for other processes. */
+	case SYS_WAIT4:
+	case SYS_WAITID:
+	case SYS_FCNTL:
+	case SYS_FLOCK:
+	case SYS_SEMOP:
+	case SYS_SEMTIMEDOP:
+	case SYS_MSGRCV:
+	case SYS_MQ_TIMEDRECEIVE:
 		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
 	default:
 		return STATE_WAIT;

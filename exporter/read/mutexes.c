@@ -317,14 +317,21 @@ static void processes_forget(struct mutexes *mutexes)
 	}
 }
 
+static int examined_earlier(const struct process *a, const struct process *b)
+{
+	return (a->examined_ns > b->examined_ns) - (a->examined_ns < b->examined_ns);
+}
+
+/* Those first that have waited longest, and before them those that were never examined. */
 static void processes_examine(struct mutexes *mutexes, uint64_t now_ns)
 {
 	struct process *process, *next;
 	int examined = 0;
 
+	HASH_SORT(mutexes->processes, examined_earlier);
 	HASH_ITER (hh, mutexes->processes, process, next) {
 		if (process->examined_ns && now_ns - process->examined_ns < EXAMINE_AGAIN_NS)
-			continue;
+			return;
 		if (examined++ == EXAMINED_PER_REFRESH)
 			return;
 		process_examine(mutexes, process, now_ns);

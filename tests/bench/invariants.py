@@ -20,17 +20,44 @@ def _is_counter(name):
     return name.endswith(COUNTER_ENDINGS) and not name.startswith("go_")
 
 
+def _row(key):
+    """Whose counter it is: the labels of its workload and port or pool; none: the exporter's own."""
+    return frozenset(label for label in key[1] if label[0] in ("workload", "port", "pool"))
+
+
 def _text(key):
     return key[0] + "{" + ",".join(f"{k}={v}" for k, v in sorted(key[1])) + "}"
 
 
-def backward(old, new):
-    """Counters that are smaller than before."""
-    return [
-        f"{_text(key)} went from {value} to {new.series[key]}"
-        for key, value in old.series.items()
-        if _is_counter(key[0]) and key in new.series and new.series[key] < value
-    ]
+class Counters:
+    """
+    They never go back while their row lives. It may have ended, and a new one begun, only if all of
+    it stood still for the grace period.
+    """
+
+    def __init__(self, grace_seconds):
+        self._grace_seconds = grace_seconds
+        self._values = {}
+        self._at = 0.0
+        self._grown = {}  # {row: time after which one of its counters has last grown}
+
+    def backward(self, scrape):
+        """Counters of @scrape that are smaller than at the one before, without excuse."""
+        old, at = self._values, self._at
+        self._values = {key: n for key, n in scrape.series.items() if _is_counter(key[0])}
+        self._at = scrape.began
+        wrong = [
+            f"{_text(key)} went from {old[key]} to {value}"
+            for key, value in self._values.items()
+            if value < old.get(key, value) and not self._may_have_ended(_row(key), scrape.ended)
+        ]
+        for key, value in self._values.items():
+            if value != old.get(key):
+                self._grown[_row(key)] = at
+        return wrong
+
+    def _may_have_ended(self, row, now):
+        return row and now - self._grown[row] > self._grace_seconds
 
 
 def _buckets(scrape):

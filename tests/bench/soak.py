@@ -37,7 +37,8 @@ LIVING = ("trees", "threads", "sockets")
 ENTRIES_MORE = 8  # than a fresh exporter has: the machine goes on meanwhile
 DESCRIPTORS_GROWTH = 4
 SCRAPE_SECONDS = 2
-FLAGS = ("--workloads.grace-period=5s",)
+GRACE_SECONDS = 15  # several checks: what starts anew must have stood still at all of them
+FLAGS = (f"--workloads.grace-period={GRACE_SECONDS}s",)
 FINDINGS_MAX = 30
 
 
@@ -62,6 +63,7 @@ class Life:
         self.samples = []  # [(time, {what: value})]
         self.findings = []
         self._last = None
+        self._counters = invariants.Counters(GRACE_SECONDS)
 
     def address(self):
         return ("127.0.0.1", self.exporter.port)
@@ -78,8 +80,8 @@ class Life:
         self.findings += invariants.of_one(scrape)
         if scrape.ended - scrape.began > SCRAPE_SECONDS:
             self.findings.append(f"a scrape took {scrape.ended - scrape.began:.1f} s")
+        self.findings += self._counters.backward(scrape)
         if self._last:
-            self.findings += invariants.backward(self._last, scrape)
             name = self._steady.server.name
             self.findings += invariants.wrong_states(self._last, scrape, name)
         self._last = scrape

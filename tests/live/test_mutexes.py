@@ -18,6 +18,8 @@ from services import SCRATCH, WORKLOADS, Process, Service, unique_name
 LOCKERS = "locker-#"
 MEASURE_SECONDS = 2
 ATTACH_SECONDS = 20
+PROBED_PER_SCRAPE = 16
+LOOK_AGAIN_SECONDS = 10.1
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +207,20 @@ def test_processes_that_nobody_watches_are_left_alone(probing, start):
     server = start(Service, "locker", mode="burn", threads=1)
     result_of(probing, server)
     assert not any(f"mutexes of process {sleeper.pid}:" in line for line in probing.log)
+
+
+def test_more_processes_than_one_scrape_probes_have_their_turn(start):
+    """Also where each scrape finds those looked at before due to be looked at again."""
+    servers = [start(Service, "pool_server", workers=1) for _ in range(PROBED_PER_SCRAPE + 4)]
+    lines = {f"mutexes of process {server.pid}:" for server in servers}
+    with Exporter("--mutex.backend=uprobe", "--log.level=debug") as exporter:
+        for _ in range(3):
+            exporter.scrape()
+            lines = {line for line in lines if not any(line in said for said in exporter.log)}
+            if not lines:
+                break
+            time.sleep(LOOK_AGAIN_SECONDS)
+    assert not lines
 
 
 def test_nothing_is_probed_unless_asked_for(exporter):

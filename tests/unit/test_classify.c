@@ -193,13 +193,26 @@ Test(classify, reading_and_writing_is_wait_in_a_request_and_else_idle)
 	expect_rows(rows, LEN(rows));
 }
 
+Test(classify, waiting_for_another_process_is_wait_in_a_request_and_else_idle)
+{
+	static const struct row rows[] = {
+		ELSE_IDLE("wait4", NR(61, 260), STATE_WAIT, -1),
+		ELSE_IDLE("waitid", NR(247, 95), STATE_WAIT, 0),
+		ELSE_IDLE("fcntl", NR(72, 25), STATE_WAIT, 5, 7),
+		ELSE_IDLE("flock", NR(73, 32), STATE_WAIT, 5),
+		ELSE_IDLE("semop", NR(65, 193), STATE_WAIT, 5),
+		ELSE_IDLE("semtimedop", NR(220, 192), STATE_WAIT, 5),
+		ELSE_IDLE("msgrcv", NR(70, 188), STATE_WAIT, 5),
+		ELSE_IDLE("mq_timedreceive", NR(243, 183), STATE_WAIT, 5),
+	};
+
+	expect_rows(rows, LEN(rows));
+}
+
 Test(classify, everything_else_is_wait)
 {
 	static const struct row rows[] = {
 		SAME("page fault", PAGE_FAULT, STATE_WAIT),
-		SAME("wait4", NR(61, 260), STATE_WAIT),
-		SAME("waitid", NR(247, 95), STATE_WAIT),
-		SAME("flock", NR(73, 32), STATE_WAIT),
 		SAME("clone3", 435, STATE_WAIT),
 		SAME("fsync, interruptibly", NR(74, 82), STATE_WAIT),
 		SAME("unknown", 9999, STATE_WAIT),
