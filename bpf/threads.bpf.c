@@ -186,6 +186,7 @@ static __attribute__((noinline)) int sleeper_read(struct task_struct *task, stru
 	sleeper->compat = task_compat(task);
 	sleeper->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
 	sleeper->uninterruptible = task->__state & TASK_UNINTERRUPTIBLE;
+	sleeper->alone = task->signal->live.counter == 1;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	sleeper->syscall = regs_syscall(regs);
 	regs_args(regs, sleeper->args);

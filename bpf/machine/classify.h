@@ -19,6 +19,7 @@ struct sleeper {
 	__u32 iowait;
 	__u32 uninterruptible;
 	__u32 in_request;
+	__u32 alone; /* the only thread of its process */
 };
 
 /* include/uapi/linux/futex.h */
@@ -58,12 +59,21 @@ static inline int futex_is_lock(__u32 op, __u32 expected)
 	}
 }
 
+/*
+ * The only thread of a process waits for another process: outside of a request for its turn to
+ * accept (Apache, uWSGI), which is no contention.
+ */
+static inline __u32 classify_lock(const struct sleeper *sleeper)
+{
+	return sleeper->alone && !sleeper->in_request ? STATE_IDLE : STATE_LOCK;
+}
+
 static inline __u32 classify_futex(const struct sleeper *sleeper)
 {
 	/* musl's condition variable waits for a 2 in the frame of pthread_cond_wait itself. */
 	if (sleeper->args[0] - sleeper->sp >= OWN_FRAME_BYTES &&
 	    futex_is_lock(sleeper->args[1], sleeper->args[2]))
-		return STATE_LOCK;
+		return classify_lock(sleeper);
 	return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
 }
 
@@ -103,7 +113,7 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 	case SYS_FUTEX_WAIT:
 		/* futex_wait(2): the expected value is the second argument. */
 		if (sleeper->args[1] == 2)
-			return STATE_LOCK;
+			return classify_lock(sleeper);
 		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
 	case SYS_FUTEX_WAITV:
 		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
@@ -146,7 +156,7 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 	case SYS_WRITEV:
 	case SYS_SENDFILE:
 	case SYS_SPLICE:
-	/* A master waits for its children, and who takes turns to accept waits for other processes. */
+	/* For other processes: a master for its children, a worker for its turn to accept. */
 	case SYS_WAIT4:
 	case SYS_WAITID:
 	case SYS_FCNTL:

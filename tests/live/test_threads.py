@@ -153,6 +153,17 @@ def test_threads_that_name_themselves_are_in_the_pool_of_that_name(exporter, sta
     )
 
 
+def test_prefork_workers_that_take_turns_to_accept_are_idle(exporter, start):
+    """All but one wait for a lock that is held until a client comes, the master for its children."""
+    server = start(Service, "forker", children=4, turns=1, supervise=1)
+    workload = exporter.workload_of(server.port)
+    assert start(Load, server.port, clients=4, requests=400).finish()["errors"] == 0
+    end = exporter.wait_until(lambda s: Pool(s, workload, workload).threads("idle") == 5 and s)
+    assert Pool(end, workload, workload).threads() == 5
+    assert not Pool(end, workload, workload).seconds("lock")
+    exporter.wait_for_end(server.port, 400)
+
+
 def test_a_worker_asleep_in_a_request_is_busy(exporter, start, connect):
     server = start(Service, "pool_server", workers=2, service_us=1500000)
     workload = exporter.workload_of(server.port)

@@ -51,12 +51,11 @@ static void expect_state(const char *name, const struct sleeper *sleeper, uint32
 		     state_name(expected));
 }
 
-static void expect_row(const struct row *row)
+static void expect_row(const struct row *row, struct sleeper sleeper)
 {
-	struct sleeper sleeper = { .syscall = row->number };
-
 	if (row->number == NONE)
 		return;
+	sleeper.syscall = row->number;
 	for (int i = 0; i < 4; i++)
 		sleeper.args[i] = row->args[i];
 	expect_state(row->name, &sleeper, row->outside);
@@ -67,7 +66,7 @@ static void expect_row(const struct row *row)
 static void expect_rows(const struct row *rows, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		expect_row(&rows[i]);
+		expect_row(&rows[i], (struct sleeper){});
 }
 
 #define SAME(name, number, state, ...)      \
@@ -245,6 +244,20 @@ Test(classify, a_futex_that_someone_else_holds_is_a_lock)
 	};
 
 	expect_rows(rows, LEN(rows));
+}
+
+/* Of a prefork server: a lock between processes, in shared memory. */
+Test(classify, a_lock_that_only_another_process_can_hold_is_a_turn_outside_of_requests)
+{
+	static const struct row rows[] = {
+		ELSE_IDLE("Apache's accept mutex, robust and PI", NR_FUTEX, STATE_LOCK, 0x1000, 6, 0),
+		ELSE_IDLE("pthread_mutex between processes", NR_FUTEX, STATE_LOCK, 0x1000, 0, 2),
+		ELSE_IDLE("robust", NR_FUTEX, STATE_LOCK, 0x1000, 0, OWNER | 4711),
+		ELSE_IDLE("futex_wait", 455, STATE_LOCK, 0x1000, 2, ~0ULL, 2),
+	};
+
+	for (size_t i = 0; i < LEN(rows); i++)
+		expect_row(&rows[i], (struct sleeper){ .alone = 1 });
 }
 
 Test(classify, a_futex_to_be_woken_by_is_wait_in_a_request_and_else_idle)

@@ -3,12 +3,16 @@
  * A prefork service: the parent listens and forks, its children accept on the listener they
  * inherited and serve one connection at a time. Children die with their parent.
  *
+ * --turns: a child accepts while it holds a lock that all share, as Apache's do.
+ * --supervise: the parent waits for its children instead of commands.
  * --helpers: further children that have closed the listener and wait on a pipe, each with one more
  * thread: both named helper-N.
  *
  * Commands: `stats` (pids of the children), `quit`.
  */
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "workload.h"
 
@@ -16,12 +20,42 @@
 
 struct forker {
 	int listener;
+	pthread_mutex_t *turn; /* in memory that all share; NULL: none */
 	long request_bytes;
 	long response_bytes;
 	long service_us;
 	long children;
 	long helpers;
+	long turns;
+	long supervise;
 };
+
+static pthread_mutex_t *turn_new(void)
+{
+	pthread_mutex_t *turn = mmap(NULL, sizeof(*turn), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_mutexattr_t attributes;
+
+	if (turn == MAP_FAILED || pthread_mutexattr_init(&attributes) ||
+	    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED) ||
+	    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT) ||
+	    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST) ||
+	    pthread_mutex_init(turn, &attributes))
+		die("a shared mutex");
+	return turn;
+}
+
+static int connection_take(const struct forker *forker)
+{
+	int fd;
+
+	if (forker->turn)
+		pthread_mutex_lock(forker->turn);
+	fd = accept(forker->listener, NULL, NULL);
+	if (forker->turn)
+		pthread_mutex_unlock(forker->turn);
+	return fd;
+}
 
 __attribute__((noreturn)) static void child_run(const struct forker *forker)
 {
@@ -30,7 +64,7 @@ __attribute__((noreturn)) static void child_run(const struct forker *forker)
 	if (!buffer)
 		die("calloc");
 	for (;;) {
-		int fd = accept(forker->listener, NULL, NULL);
+		int fd = connection_take(forker);
 
 		if (fd < 0)
 			die("accept");
@@ -91,6 +125,8 @@ int main(int argc, char **argv)
 		{ "backlog", &backlog, NULL, "of the listener" },
 		{ "children", &forker.children, NULL, "processes that serve" },
 		{ "helpers", &forker.helpers, NULL, "processes that do not" },
+		{ "turns", &forker.turns, NULL, "1: children take turns to accept" },
+		{ "supervise", &forker.supervise, NULL, "1: wait for the children" },
 		{ "service-us", &forker.service_us, NULL, "sleep per request" },
 		{ "request-bytes", &forker.request_bytes, NULL, "size of every request" },
 		{ "response-bytes", &forker.response_bytes, NULL, "size of every response" },
@@ -101,10 +137,13 @@ int main(int argc, char **argv)
 	if (forker.children + forker.helpers > CHILDREN_MAX || forker.request_bytes > MESSAGE_MAX ||
 	    forker.response_bytes > MESSAGE_MAX)
 		die("too many children or bytes");
+	forker.turn = forker.turns ? turn_new() : NULL;
 	forker.listener = listen_open(address, port, backlog);
 	for (i = 0; i < forker.children + forker.helpers; i++)
 		pids[i] = child_start(&forker, i);
 	ready_print(forker.listener);
+	if (forker.supervise && wait(NULL) > 0)
+		die("a child has ended");
 	while (command_next(line, sizeof(line)) && strcmp(line, "quit")) {
 		for (i = 0; i < forker.children + forker.helpers; i++)
 			printf("child%ld %d\n", i, pids[i]);
