@@ -12,7 +12,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Listeners met at start, by where their connections can be recognised; filled by one walk. */
+/* Listeners that walks have met, by where their connections can be recognised. */
 struct listening_key {
 	__u64 net;
 	__u32 port;
@@ -36,7 +36,7 @@ struct {
  */
 static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 {
-	struct tracked fresh = { .port = sk->__sk_common.skc_num };
+	struct tracked fresh = { .drops = sk->sk_drops.counter };
 	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, &fresh,
 						     BPF_SK_STORAGE_GET_F_CREATE);
 
@@ -45,7 +45,6 @@ static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 		return NULL;
 	}
 	tracked->port = sk->__sk_common.skc_num;
-	tracked->drops = sk->sk_drops.counter;
 	tracked->tree = tree;
 	/* Without bind(2) it has no port yet (tracked_find_port), and no endpoint. */
 	if (tracked->port)
@@ -80,7 +79,7 @@ SPARED_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int
 			return 0;
 		tracked = listener_found(sk, bpf_get_current_task_btf());
 		if (!tracked || !tracked->tree)
-			doorbell_ring(0);
+			doorbell_ring();
 		return 0;
 	}
 	/* A child's first event is LISTEN -> SYN_RECV, on the child. */
@@ -105,7 +104,7 @@ SPARED_PROG("tp_btf/task_newtask", discovery_newtask, struct task_struct *task, 
 	thread = thread_make(task);
 	if (!thread) {
 		tree_refuse(tree);
-		doorbell_ring(tree);
+		doorbell_ring();
 		return 0;
 	}
 	thread->tree = tree;
@@ -133,12 +132,12 @@ SPARED_PROG("tp_btf/sched_process_exec", discovery_exec, struct task_struct *tas
 	if (!thread->process)
 		__sync_lock_test_and_set(&thread->process, thread->tree);
 	if (tree->cgroup != cgroup_of(task)) {
-		process_join(thread, 0);
+		process_join(task, thread, 0);
 		return 0;
 	}
 	if (tree->tgid == (__u32)task->tgid) {
 		__sync_fetch_and_or(&tree->flags, TREE_EXEC);
-		doorbell_ring(thread->tree);
+		doorbell_ring();
 	}
 	return 0;
 }
@@ -147,12 +146,19 @@ SPARED_PROG("tp_btf/sched_process_exit", discovery_exit, struct task_struct *tas
 {
 	struct thread *leader;
 
-	if (task->signal->live.counter)
+	if (process_lives(task))
 		return 0;
 	leader = thread_of(task->group_leader);
 	if (leader && leader->process)
 		process_count(leader, 0);
 	return 0;
+}
+
+/* Whether the process of @leader_task is a child of the one that founded @owner, moved elsewhere. */
+static inline int handed_down(struct task_struct *leader_task, const struct tree *owner)
+{
+	return owner->tgid == (__u32)leader_task->real_parent->tgid &&
+	       owner->cgroup != cgroup_of(leader_task);
 }
 
 /*
@@ -166,7 +172,8 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 	struct tree *owner = tree_at(tracked->tree);
 
 	if (leader && leader->tree) {
-		if (!tracked->tree || !tracked_current(tracked))
+		if (!owner || !tracked_current(tracked) ||
+		    (leader->tree != tracked->tree && handed_down(task->group_leader, owner)))
 			listener_track(sk, leader->tree);
 		return;
 	}
@@ -176,12 +183,12 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 	}
 	leader = thread_make(task->group_leader);
 	if (leader)
-		process_join(leader, tracked->tree);
+		process_join(task->group_leader, leader, tracked->tree);
 	else
 		listeners_ask_walk();
 }
 
-/* At start: the listeners that exist already, found in the descriptor tables. */
+/* The listeners that exist already, found in the descriptor tables: at start, and when asked for. */
 SEC("iter/task_file")
 int discovery_listeners(struct bpf_iter__task_file *ctx)
 {
@@ -192,7 +199,7 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 	struct tracked *tracked;
 	struct sock *sk;
 
-	if (!task || !file)
+	if (!task || !file || !process_lives(task))
 		return 0;
 	sk = file_tcp_sock(file);
 	if (!sk || sk->__sk_common.skc_state != TCP_LISTEN)
@@ -209,7 +216,8 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 	key.net = (__u64)sk->__sk_common.skc_net.net;
 	key.port = tracked->port;
 	value.tree = tracked->tree;
-	bpf_map_update_elem(&listening, &key, &value, 0);
+	if (bpf_map_update_elem(&listening, &key, &value, 0))
+		drop(DROP_ENDPOINTS_FULL);
 	return 0;
 }
 
@@ -219,11 +227,13 @@ int discovery_connections(struct bpf_iter__task_file *ctx)
 {
 	struct listening_key key = {};
 	struct tracked *tracked, fresh = {};
+	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct listening *found;
 	struct sock *sk;
+	__u32 tree;
 
-	if (!ctx->task || !file)
+	if (!task || !file)
 		return 0;
 	sk = file_tcp_sock(file);
 	if (!sk)
@@ -239,7 +249,9 @@ int discovery_connections(struct bpf_iter__task_file *ctx)
 	fresh.port = key.port;
 	fresh.accepted = 1; /* before we came */
 	fresh.adopted = 1;
-	tracked_assign(&fresh, found->tree);
+	/* Listeners may share a port. A worker that no walk has joined yet is in none. */
+	tree = tree_of(task);
+	tracked_assign(&fresh, tree ? tree : found->tree);
 	tracked = bpf_sk_storage_get(&sockets, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!tracked)
 		drop(DROP_SOCKET_STORAGE);

@@ -171,9 +171,8 @@ int requests_sweep(struct bpf_iter__bpf_sk_storage_map *ctx)
 		return 0;
 	gauges->sockets++;
 	if (!shard) {
-		/* Its workload was retired: whoever holds the listener is found by a walk. */
 		if (state == TCP_LISTEN)
-			listeners_ask_walk();
+			listener_seek(tracked);
 		return 0;
 	}
 	if (state == TCP_LISTEN)

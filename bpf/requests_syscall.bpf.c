@@ -325,7 +325,7 @@ int requests_sweep_listeners(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (tracked_current(tracked))
 		sweep_listener(sk, tracked, gauges);
 	else
-		listeners_ask_walk();
+		listener_seek(tracked);
 	return 0;
 }
 

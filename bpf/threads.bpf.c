@@ -143,10 +143,10 @@ static inline void thread_set(struct task_struct *task, struct thread *thread, _
 {
 	__u32 pool = where_pool(thread->where);
 	__u64 old, new;
-	int moved = thread->stale;
+	__u32 moved = thread->stale;
 
 	if (moved) {
-		thread->stale = 0;
+		thread->stale = moved - 1;
 		pool = pool_find(thread->tree, task);
 		if (!thread->tree)
 			state = STATE_NONE;
@@ -159,12 +159,12 @@ static inline void thread_set(struct task_struct *task, struct thread *thread, _
 	thread->since_ns = now;
 }
 
-static inline void thread_gone(struct thread *thread, __u64 now)
+static inline void thread_gone(struct thread *thread, __u64 now, __u32 writer)
 {
 	__u64 none = thread_where(SLOT_OTHER, STATE_NONE);
 	__u64 old = __sync_lock_test_and_set(&thread->where, none);
 
-	account(old, none, now, bpf_get_smp_processor_id());
+	account(old, none, now, writer);
 	/* `tree` stays: a leader can end long before its process, whose tree is its. */
 	thread_count(thread, 0);
 }
@@ -240,7 +240,7 @@ static inline void switch_out(struct task_struct *task, struct thread *thread, b
 			hist_add(&waits->mutex, waited);
 	}
 	if (state == STATE_NONE)
-		thread_gone(thread, now);
+		thread_gone(thread, now, bpf_get_smp_processor_id());
 	else
 		thread_set(task, thread, state, now);
 }
@@ -298,7 +298,7 @@ int BPF_PROG(threads_wakeup, struct task_struct *task)
 	if (task->flags & PF_KTHREAD)
 		return 0;
 	thread = thread_of(task);
-	if (!thread_watched(thread))
+	if (!thread_watched(thread) || task == bpf_get_current_task_btf())
 		return 0;
 	state = where_state(thread->where);
 	/* A task that has not slept yet stays on its CPU. */
@@ -328,13 +328,16 @@ int BPF_PROG(threads_wakeup_new, struct task_struct *task)
 	return 0;
 }
 
-/* The name is read at the next switch: this hook runs before the kernel has changed it. */
+/*
+ * The name is read at the next two events: this hook runs before the kernel has changed it, and one
+ * event may come in between.
+ */
 SPARED_PROG("tp_btf/task_rename", threads_rename, struct task_struct *task)
 {
 	struct thread *thread = thread_of(task);
 
 	if (thread)
-		thread->stale = 1;
+		thread->stale = 2;
 	return 0;
 }
 
@@ -370,6 +373,9 @@ static inline void thread_adopt(struct task_struct *task, struct thread *thread,
 		return;
 	account(old, new, bpf_ktime_get_ns(), cpus);
 	thread_count(thread, tree);
+	/* It may have switched for the last time just before: exit_state is set before that. */
+	if (task->exit_state)
+		thread_gone(thread, bpf_ktime_get_ns(), cpus);
 }
 
 /*
@@ -391,7 +397,7 @@ static inline __u32 walk_tree(struct task_struct *task)
 		return 0;
 	leader = thread_make(leader_task);
 	if (leader)
-		process_join(leader, index);
+		process_join(leader_task, leader, index);
 	else
 		tree_refuse(index);
 	return leader ? index : 0;

@@ -7,7 +7,7 @@
  * one workload: workers that share a port, a service that was restarted. Each row here has a base,
  * to which trees that ended were folded, and per scrape the sum of the base and the live trees:
  *
- *	handle = ledger_workload(ledger, &identity, now);	when a tree is found
+ *	handle = ledger_workload(ledger, &identity);	when a tree is found
  *
  *	ledger_begin(ledger);					a scrape
  *	ledger_add_processes(ledger, handle, 3);		for each live tree
@@ -60,8 +60,6 @@
 #define LEDGER_WORKLOAD_POOLS_MAX 64
 #define LEDGER_DETOURS_MAX 2048 /* ports, and pools, that are known one by one to be in `other` */
 #define LEDGER_LABEL_LEN 48 /* longer pool names are cut; the longest are in read/threads.h */
-
-#define LEDGER_GRACE_NS (300 * 1000000000ULL)
 
 /*
  * A workload. Stays good as long as the workload is not removed, so a tree can keep it: each

@@ -12,6 +12,7 @@
 #include "read/trees.h"
 
 #define WALK_PASSES_MAX 100
+#define CLOSING_NS 1000000000ULL /* a process that has ended has closed its sockets after that */
 
 void registry_init(struct registry *registry, struct kernel *kernel, struct ledger *ledger,
 		   struct namer *namer)
@@ -49,6 +50,11 @@ static void member_identify(struct registry *registry, uint32_t slot, const stru
 	};
 }
 
+static bool threads_are_on(const struct registry *registry)
+{
+	return loader_feature(registry->kernel->loader, FEATURE_THREADS)->on;
+}
+
 static bool member_is(const struct member *member, const struct tree *tree)
 {
 	return member->known && member->tgid == tree->tgid && member->start_ns == tree->start_ns;
@@ -77,6 +83,15 @@ static int endpoints_fold(struct registry *registry, uint32_t slot, uint64_t now
 	return 0;
 }
 
+static bool pool_lives(const struct pool_row *row)
+{
+	uint64_t threads = 0;
+
+	for (int state = 0; state < STATES; state++)
+		threads |= row->threads[state];
+	return threads;
+}
+
 static int pools_fold(struct registry *registry, uint32_t slot, uint64_t now_ns)
 {
 	struct kernel *kernel = registry->kernel;
@@ -89,7 +104,7 @@ static int pools_fold(struct registry *registry, uint32_t slot, uint64_t now_ns)
 
 		if (!info || !info->used || info->tree != slot)
 			continue;
-		if (threads_read(kernel, i, now_ns, &tree, name, &row) != 1)
+		if (threads_read(kernel, i, now_ns, &tree, name, &row) != 1 || pool_lives(&row))
 			return -EAGAIN;
 		trees_forget_pool(kernel, slot, info->name);
 		ledger_fold_pool(registry->ledger, registry->members[slot].handle, name, &row);
@@ -106,6 +121,26 @@ static void tree_retire(struct registry *registry, uint32_t slot, uint64_t now_n
 	trees_free(registry->kernel, slot);
 }
 
+/*
+ * Whether nothing of a tree can happen any more. Its last thread tells, as it ends after it has
+ * closed its sockets; where threads are not observed, time must.
+ */
+static bool tree_over(struct registry *registry, uint32_t slot, uint64_t now_ns)
+{
+	struct member *member = &registry->members[slot];
+	struct tree tree;
+
+	if (trees_read(registry->kernel, slot, &tree) != 1 || !tree_ended(&tree)) {
+		member->ended_ns = 0;
+		return false;
+	}
+	if (threads_are_on(registry))
+		return true;
+	if (!member->ended_ns)
+		member->ended_ns = now_ns;
+	return now_ns - member->ended_ns >= CLOSING_NS;
+}
+
 static void tree_refresh(struct registry *registry, uint32_t slot, uint64_t now_ns)
 {
 	struct member *member = &registry->members[slot];
@@ -119,7 +154,8 @@ static void tree_refresh(struct registry *registry, uint32_t slot, uint64_t now_
 		member->known = false;
 		member_identify(registry, slot, &tree);
 	}
-	if (tree_ended(&tree)) {
+	/* Not as it was before it was identified: its founder may have come to life since. */
+	if (tree_over(registry, slot, now_ns)) {
 		tree_retire(registry, slot, now_ns);
 		return;
 	}
@@ -169,8 +205,9 @@ static int walk(struct registry *registry)
 
 	if (trees_take_flags(registry->kernel, SLOT_OTHER, TREE_WALK) || registry->walk_owed)
 		r = loader_walk(loader, WALK_LISTENERS);
-	if (!r && loader_feature(loader, FEATURE_THREADS)->on &&
-	    (walk_wanted(registry, TREE_WALK | TREE_REFUSED) || registry->walk_owed))
+	if (!r && !threads_are_on(registry))
+		registry->kernel->lost[DROP_THREAD_STORAGE] += walk_wanted(registry, TREE_REFUSED);
+	else if (!r && (walk_wanted(registry, TREE_WALK | TREE_REFUSED) || registry->walk_owed))
 		r = walk_tasks(registry);
 	registry->walk_owed = r;
 	return r == -EAGAIN ? 0 : r;

@@ -18,6 +18,7 @@ struct member {
 	bool known;
 	uint32_t tgid; /* with start_ns: the founder that was identified */
 	uint64_t start_ns;
+	uint64_t ended_ns; /* when it was found without threads and processes; 0: it lives */
 	ledger_handle handle;
 };
 

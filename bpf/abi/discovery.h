@@ -30,10 +30,4 @@ struct tree {
 };
 _Static_assert(sizeof(struct tree) == 56, "struct tree has a hole");
 
-/* What the doorbell (a ring buffer) carries: which tree wants attention. */
-struct doorbell {
-	__u32 tree;
-	__u32 zero;
-};
-
 #endif

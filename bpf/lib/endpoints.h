@@ -51,6 +51,7 @@ static inline void tracked_assign(struct tracked *tracked, __u32 tree)
 	tracked->slot = slot;
 	tracked->tree = tree;
 	tracked->generation = info ? info->generation : 0;
+	tracked->sought = 0;
 }
 
 static inline struct endpoint_shard *endpoint_shard_at(__u32 slot, __u32 shard)

@@ -62,8 +62,6 @@ enum {
 
 enum {
 	TCP_ESTABLISHED = 1,
-	TCP_SYN_SENT = 2,
-	TCP_SYN_RECV = 3,
 	TCP_CLOSE = 7,
 	TCP_CLOSE_WAIT = 8,
 	TCP_LISTEN = 10,

@@ -39,7 +39,7 @@ struct tracked {
 	__u32 arrived_seq; /* of the last event of each kind: see event_is_new() */
 	__u32 read_seq;
 	__u32 sent_seq;
-	__u32 zero;
+	__u32 sought; /* listener: a walk was asked to find who holds it */
 	__u64 established_ns; /* end of the handshake; syscall backend */
 	struct conn conn;
 };
@@ -174,9 +174,10 @@ static inline void drop(__u32 reason)
 	drop_add(reason, 1);
 }
 
-static inline void doorbell_ring(__u32 tree)
+/* Wakes user space: a tree wants its attention. */
+static inline void doorbell_ring(void)
 {
-	struct doorbell bell = { .tree = tree };
+	__u64 bell = 0;
 
 	if (bpf_ringbuf_output(&doorbell, &bell, sizeof(bell), 0))
 		drop(DROP_DOORBELL);

@@ -81,12 +81,20 @@ static inline void tracked_find_port(struct tracked *tracked, const struct sock 
 	tracked_assign(tracked, tracked->tree);
 }
 
-/* The tree of the reading process; one that serves a socket it was handed is a service too. */
+/*
+ * The tree of the reading process; one that serves a socket it was handed is a service too, and may
+ * hold the listener as well. The kernel's own threads (nfsd) are in none.
+ */
 static inline __u32 reader_tree(struct thread *thread, struct task_struct *task)
 {
 	__u32 tree = thread && task->pid == task->tgid ? thread->tree : tree_of(task);
 
-	return tree ? tree : tree_found(task);
+	if (tree || task->flags & PF_KTHREAD)
+		return tree;
+	tree = tree_found(task);
+	if (tree)
+		listeners_ask_walk();
+	return tree;
 }
 
 /* Where the reading thread's requests are measured. */
@@ -152,6 +160,18 @@ static inline void connection_closed(struct tracked *tracked, struct file *file,
 }
 
 /* --- the sweep ------------------------------------------------------------------------------ */
+
+/*
+ * The workload of a listener was retired: a walk finds who holds it. Asked for once, as nobody may:
+ * then it is the kernel's own (nfsd), or on its way from one process to another, which will read.
+ */
+static inline void listener_seek(struct tracked *tracked)
+{
+	if (tracked->sought)
+		return;
+	tracked->sought = 1;
+	listeners_ask_walk();
+}
 
 static inline void sweep_listener(struct sock *sk, struct tracked *tracked,
 				  struct endpoint_gauges *gauges)

@@ -112,15 +112,26 @@ static inline void process_count(struct thread *leader, __u32 tree)
 	if (new)
 		__sync_fetch_and_add(&new->processes, 1);
 	if (old && !old->processes && !old->threads)
-		doorbell_ring(before);
+		doorbell_ring();
 }
 
-/* The process of @leader belongs to @tree from now on; its threads are moved as they are met. */
-static inline void process_join(struct thread *leader, __u32 tree)
+static inline int process_lives(struct task_struct *task)
+{
+	return task->signal->live.counter != 0;
+}
+
+/*
+ * The process of @leader_task belongs to @tree from now on; its threads are moved as they are met.
+ * A walk may meet it when discovery_exit() has been there already: `live` falls before that, so one
+ * of the two counts it out.
+ */
+static inline void process_join(struct task_struct *leader_task, struct thread *leader, __u32 tree)
 {
 	leader->tree = tree;
 	leader->stale = 1;
 	process_count(leader, tree);
+	if (!process_lives(leader_task))
+		process_count(leader, 0);
 }
 
 static inline void tree_init(struct tree *tree, struct task_struct *leader)
@@ -157,10 +168,10 @@ static inline __u32 tree_found_by(struct task_struct *leader_task, struct thread
 		bpf_map_push_elem(&free_trees, &index, 0);
 		return leader->tree;
 	}
-	process_join(leader, index);
+	process_join(leader_task, leader, index);
 	/* Last: without a process, a tree in use is one that has ended. */
 	__sync_fetch_and_or(&tree->flags, TREE_USED | TREE_WALK);
-	doorbell_ring(index);
+	doorbell_ring();
 	return index;
 }
 
@@ -188,7 +199,7 @@ static inline void thread_count(struct thread *thread, __u32 tree)
 	if (new)
 		__sync_fetch_and_add(&new->threads, 1);
 	if (old && __sync_fetch_and_add(&old->threads, -1) == 1 && !old->processes)
-		doorbell_ring(before);
+		doorbell_ring();
 }
 
 #endif

@@ -28,7 +28,6 @@ struct sleeper {
 #define FUTEX_WAIT 0U
 #define FUTEX_LOCK_PI 6U
 #define FUTEX_WAIT_BITSET 9U
-#define FUTEX_WAIT_REQUEUE_PI 11U
 #define FUTEX_LOCK_PI2 13U
 
 #define FUTEX_WAITERS 0x80000000U

@@ -24,7 +24,7 @@ struct thread {
 	__u32 tree; /* the workload it shall be counted in, 0 for none */
 	__u32 counted; /* the one it is counted in: changes together with `where` */
 	__u32 process; /* leader: tree in which the process is counted */
-	__u32 stale; /* tree or name has changed: find the pool anew */
+	__u32 stale; /* tree or name has changed: find the pool anew, at so many events */
 	__u32 blocked; /* state of the last switch-out */
 	__s32 syscall; /* of the last switch-out, for restart_syscall */
 	__u64 request; /* the request that it has read: address of its struct conn; 0: none */

@@ -50,6 +50,7 @@ int mapped_line(char *line, void *arg)
 	char *path = strchr(line, '/'), perms[5];
 	bool deleted = path && text_cut_suffix(path, " (deleted)");
 
+	mapped->any = true;
 	if (!path || sscanf(line, "%*x-%*x %4s %*x %*x:%*x %" SCNu64, perms, &inode) != 2 ||
 	    perms[2] != 'x' || kind_of(path, &kind))
 		return 0;

@@ -27,6 +27,7 @@ struct mapped_file {
 };
 
 struct mapped {
+	bool any; /* anything at all: nothing is, where the main thread of a process has ended */
 	struct mapped_file files[MAPPED_KINDS];
 };
 

@@ -243,8 +243,8 @@ static enum mutex_result process_look(struct mutexes *mutexes, struct process *p
 	_cleanup_(cleanup_close) int dir_fd = proc_open(mutexes->proc_root, pid);
 	_cleanup_(cleanup_free) struct mapped *mapped = malloc(sizeof(*mapped));
 
-	if (dir_fd < 0 || !mapped || mapped_read(dir_fd, mapped))
-		return MUTEX_UNREADABLE;
+	if (dir_fd < 0 || !mapped || mapped_read(dir_fd, mapped) || !mapped->any)
+		return process->uprobes ? MUTEX_ATTACHED : MUTEX_UNREADABLE;
 	if (process->uprobes) {
 		if (!process->inode || (mapped->files[process->library].found &&
 					mapped->files[process->library].inode == process->inode))

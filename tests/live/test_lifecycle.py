@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from clients import REQUEST, exchange, receive
 from exposition import Endpoint, Pool
 from exporter import Exporter
 from services import JavaPool, Load, Process, Service
-from services import free_port, own_copy, unique_name, wait_until
+from services import SCRATCH, free_port, own_copy, unique_name, wait_until
 
 IDLE = (0, 0, 0, 0)
 COUNTER_ENDINGS = ("_total", "_count", "_sum", "_bucket")
@@ -153,6 +154,79 @@ def test_requests_at_a_listener_that_was_handed_over_wait_in_full_view(
         receive(client)
         client.close()
     exporter.wait_for_endpoint(taker.port, Endpoint.counts, (11, 11, 11))
+    assert losses(exporter.scrape()) == before
+
+
+@pytest.fixture
+def cgroup():
+    """The directory of a new cgroup."""
+    mount = SCRATCH / unique_name("mount")
+    mount.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "cgroup2", "none", mount], check=True)
+    path = mount / mount.name
+    path.mkdir()
+    yield path
+    wait_until(lambda: not (path / "cgroup.procs").read_text(), 10, "processes stay in a cgroup")
+    path.rmdir()
+    subprocess.run(["umount", mount], check=True)
+    mount.rmdir()
+
+
+# What an init system does: it listens, and its child, in a cgroup of its own, becomes the service.
+ACTIVATOR = """
+import os, socket, sys
+listener = socket.create_server(("127.0.0.1", 0), backlog=16)
+listener.set_inheritable(True)
+if not os.fork():
+    with open(sys.argv[1] + "/cgroup.procs", "w") as file:
+        file.write(str(os.getpid()))
+    os.execv(sys.argv[2], [*sys.argv[2:], f"--inherited={listener.fileno()}"])
+os.wait()
+"""
+
+
+def test_a_service_that_its_init_system_listened_for_is_measured_as_itself(
+    cgroup, exporter, start, connect
+):
+    activator = [sys.executable, "-c", ACTIVATOR, cgroup]
+    server = start(Service, "pool_server", prefix=activator, workers=2)
+    exchange(connect(server.port))
+    exporter.wait_until(lambda s: served(s, server)[0] == 1)
+    server.ask("stuck")
+    for _ in range(5):
+        connect(server.port).sendall(REQUEST)
+    gauges = ("requests_queued", "accept_queue_limit_connections")
+    exporter.wait_for_equal(
+        lambda s: [
+            s.sum(f"workload_{name}", workload=server.name, port=server.port) for name in gauges
+        ],
+        [5, 16],
+    )
+
+
+def test_listeners_of_one_port_keep_their_connections_apart(start, connect, exporters):
+    """Found open, on two addresses."""
+    port = free_port()
+    open_now = {"127.0.0.2": 1, "127.0.0.3": 3}
+    names = [start(Service, "pool_server", port=port, address=each).name for each in open_now]
+    for address, count in open_now.items():
+        for _ in range(count):
+            exchange(connect(port, address))
+    exporters().wait_for_equal(
+        lambda s: [s.sum("workload_connections", workload=name) for name in names], [1, 3]
+    )
+
+
+def test_what_a_service_does_at_its_end_counts_also_without_threads(start, connect, exporters):
+    """Its memory goes before its sockets are closed, and takes its time."""
+    exporter = exporters("--no-collector.threads")
+    server = start(Service, "pool_server", workers=3, ballast_mib=1024)
+    exporter.wait_until(lambda s: s.rows("workload_connections", port=server.port))
+    before = losses(exporter.scrape())
+    for _ in range(3):
+        exchange(connect(server.port))
+    server.stop()
+    exporter.wait_for_endpoint(server.port, Endpoint.counts, (3, 3, 3))
     assert losses(exporter.scrape()) == before
 
 

@@ -88,7 +88,6 @@ Test(layouts, keys_have_no_holes)
 	EXPECT_SIZE(endpoint_key, 4 + 4);
 	EXPECT_SIZE(pool_key, 4 + 4 + 16);
 	cr_expect_eq(offsetof(struct pool_key, name), 8);
-	EXPECT_SIZE(doorbell, 4 + 4);
 }
 
 Test(layouts, values_have_no_holes)

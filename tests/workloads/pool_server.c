@@ -362,6 +362,16 @@ static void *successor_main(void *argument)
 	return NULL;
 }
 
+static void memory_touch(size_t bytes)
+{
+	char *memory = malloc(bytes);
+
+	if (!memory && bytes)
+		die("malloc");
+	memset(memory, 1, bytes);
+	__asm__ __volatile__("" : : "r"(memory) : "memory");
+}
+
 int main(int argc, char **argv)
 {
 	static struct server server = { .workers_count = 4,
@@ -374,7 +384,7 @@ int main(int argc, char **argv)
 					.filled = PTHREAD_COND_INITIALIZER,
 					.shared = PTHREAD_MUTEX_INITIALIZER };
 	const char *address = "127.0.0.1", *take = "";
-	long port = 0, unbound = 0, leave = 0, backlog = 128;
+	long port = 0, unbound = 0, leave = 0, backlog = 128, inherited = -1, ballast_mib = 0;
 	const struct option_row options[] = {
 		{ "address", NULL, &address, "to listen on" },
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
@@ -394,6 +404,8 @@ int main(int argc, char **argv)
 		  "1: wait for it in poll, on a non-blocking socket" },
 		{ "give", NULL, &server.give, "where to hand over the listener" },
 		{ "take", NULL, &take, "where to take a listener from" },
+		{ "inherited", &inherited, NULL, "descriptor of a listener that its parent made" },
+		{ "ballast-mib", &ballast_mib, NULL, "memory that takes time to give back" },
 		{ "request-bytes", &server.request_bytes, NULL, "size of every request" },
 		{ "response-bytes", &server.response_bytes, NULL,
 		  "size of every response; 0: it only closes" },
@@ -406,7 +418,10 @@ int main(int argc, char **argv)
 	server.queue_end = &server.queue;
 	if (server.work_us)
 		server.work_rounds = rounds_of_us(server.work_us);
-	if (*take)
+	memory_touch((size_t)ballast_mib << 20);
+	if (inherited >= 0)
+		server.listener = (int)inherited;
+	else if (*take)
 		server.listener = handover_take(take);
 	else
 		server.listener = unbound ? listen_unbound(backlog)
