@@ -80,7 +80,7 @@ live = $(LIVE) $(1) || { echo "once more, what failed:"; \
        $(LIVE) --last-failed --last-failed-no-failures none $(1); }
 
 # What requests are about is tested with both backends.
-LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle network)
+LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle handover network)
 
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*.[ch] exporter/*/*.[ch] tests/*/*.[ch])
 

@@ -154,7 +154,7 @@ SPARED_PROG("tp_btf/sched_process_exit", discovery_exit, struct task_struct *tas
 	return 0;
 }
 
-/* Whether the process of @leader_task is a child of the one that founded @owner, moved elsewhere. */
+/* Whether the process of @leader_task is a child of @owner's founder, moved to another cgroup. */
 static inline int handed_down(struct task_struct *leader_task, const struct tree *owner)
 {
 	return owner->tgid == (__u32)leader_task->real_parent->tgid &&
@@ -188,7 +188,7 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 		listeners_ask_walk();
 }
 
-/* The listeners that exist already, found in the descriptor tables: at start, and when asked for. */
+/* Listeners that exist already, found in the descriptor tables: at start, and when asked for. */
 SEC("iter/task_file")
 int discovery_listeners(struct bpf_iter__task_file *ctx)
 {

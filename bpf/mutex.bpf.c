@@ -96,8 +96,8 @@ int mutex_processes(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct mutex_process process = {};
 
-	if (!task || task->pid != task->tgid || task->flags & PF_KTHREAD ||
-	    !process_lives(task) || !tree_of(task))
+	if (!task || task->pid != task->tgid || task->flags & PF_KTHREAD || !process_lives(task) ||
+	    !tree_of(task))
 		return 0;
 	process.start_ns = task->start_boottime;
 	process.tgid = task->tgid;

@@ -65,6 +65,11 @@ class Scrape:
         assert len(rows) == 1, f"{name}{wanted}: {rows}"
         return rows[0][1]
 
+    def passed_over(self):
+        """Requests and connections that were seen and are in no endpoint, by reason."""
+        reasons = ("request_unpaired", "slot_stale", "connection_untracked")
+        return {r: self.one("workload_exporter_dropped_total", reason=r) for r in reasons}
+
     def belonging_to(self, workload):
         """All series of one workload."""
         return {

@@ -250,7 +250,7 @@ Test(classify, a_futex_that_someone_else_holds_is_a_lock)
 Test(classify, a_lock_that_only_another_process_can_hold_is_a_turn_outside_of_requests)
 {
 	static const struct row rows[] = {
-		ELSE_IDLE("Apache's accept mutex, robust and PI", NR_FUTEX, STATE_LOCK, 0x1000, 6, 0),
+		ELSE_IDLE("Apache's accept mutex, PI", NR_FUTEX, STATE_LOCK, 0x1000, 6, 0),
 		ELSE_IDLE("pthread_mutex between processes", NR_FUTEX, STATE_LOCK, 0x1000, 0, 2),
 		ELSE_IDLE("robust", NR_FUTEX, STATE_LOCK, 0x1000, 0, OWNER | 4711),
 		ELSE_IDLE("futex_wait", 455, STATE_LOCK, 0x1000, 2, ~0ULL, 2),
