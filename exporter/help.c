@@ -61,7 +61,8 @@ const char help_text[] =
 	"programs) and CAP_SYS_PTRACE (to identify processes of other users). Without them it\n"
 	"says what is missing; \"workload_exporter check\" tells it beforehand. All of them are\n"
 	"given up after the start, but for CAP_SYS_PTRACE in a process of its own that only says\n"
-	"who a process is.\n"
+	"who a process is. Before Linux 5.19 CAP_BPF stays as well, and with\n"
+	"--mutex.backend=uprobe all of them do.\n"
 	"\n"
 	"Example, for every interface on port 9100 with JSON logs:\n"
 	"  sudo workload_exporter --web.listen-address=:9100 --log.format=json\n";

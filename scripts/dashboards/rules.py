@@ -131,8 +131,8 @@ def recording(thresholds):
         "#",
         "# Each series is over all instances of a job: a workload that runs on many machines is",
         "# one. Rates are taken before sums, so a restart is no dip, and quantiles come from summed",
-        "# buckets. A server above federates these and no other (see prometheus.yml): whoever adds",
-        "# them up counts every machine once.",
+        "# buckets. A server above federates these and no other (prometheus-global.yml): whoever",
+        "# adds them up counts every machine once.",
         "groups:",
     ]
     for group, rules in (

@@ -4,6 +4,7 @@
 
 import json
 import sys
+import textwrap
 
 import paths
 from loads import LOADS
@@ -76,13 +77,20 @@ def _variant_row(name, numbers):
     ]
 
 
+def _reason(why):
+    return textwrap.shorten(why.removeprefix("libbpf: "), 100, placeholder=" ...")
+
+
 def throughput_table(results):
     rows = []
     for each in results:
         if each["none"]:
             rows.append(_alone_row(each["title"], each["none"]))
         rows += [_variant_row(name, numbers) for name, numbers in each["variants"].items()]
-        rows += [[TITLES[name], "does not run here", "", "", ""] for name in each["unavailable"]]
+        rows += [
+            [TITLES[name], f"does not run here: {_reason(why)}", "", "", ""]
+            for name, why in each["unavailable"].items()
+        ]
     head = ["beside the service", "throughput", "p99", "CPU of the service per request",
             "BPF per request"]  # fmt: skip
     return markdown(head, rows)

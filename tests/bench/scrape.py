@@ -4,7 +4,7 @@
 Time and memory of a scrape with 10 000 series, in each format, beside other exporters of Debian that
 run at the same time on the same machine: `make bench-scrape`.
 
-Prints a table; --write puts it between the markers of a README.
+Prints a table; --write puts it, and what it was measured on, between the markers of a README.
 """
 
 import argparse
@@ -24,6 +24,7 @@ import machine
 import paths
 import processes
 from exporter import Exporter
+from readme import machine_text, markdown
 from services import Load, Process, Service, free_port, unique_name, wait_until
 
 SERIES = 10000
@@ -142,11 +143,6 @@ def row(exporter, name, numbers):
     )
 
 
-def markdown(rows):
-    lines = [HEAD, ("---",) * len(HEAD), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def measure():
     """[(exporter, format, numbers)]"""
     results = []
@@ -172,10 +168,11 @@ def measure():
     return results
 
 
-def write(path, table):
-    text = path.read_text(encoding="utf-8")
-    head, rest = text.split(BEGIN)
-    path.write_text(head + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+def write(path, described, results):
+    table = markdown(HEAD, [row(*result) for result in results])
+    numbers = f"{machine_text('make bench-scrape', described)}\n\n{table}"
+    head, rest = path.read_text(encoding="utf-8").split(BEGIN)
+    path.write_text(head + BEGIN + numbers + END + rest.split(END)[1], encoding="utf-8")
 
 
 def main():
@@ -191,7 +188,7 @@ def main():
     report = {"machine": described, "results": results}
     (paths.RESULTS / "scrape.json").write_text(json.dumps(report, indent=1) + "\n")
     if options.write:
-        write(options.write, markdown([row(*result) for result in results]))
+        write(options.write, described, results)
 
 
 if __name__ == "__main__":
