@@ -182,18 +182,28 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 		return;
 	}
 	leader = thread_make(task->group_leader);
-	if (leader)
-		process_join(task->group_leader, leader, tracked->tree);
-	else
+	if (!leader) {
 		listeners_ask_walk();
+		return;
+	}
+	process_join(task->group_leader, leader, tracked->tree);
+	__sync_fetch_and_or(&owner->flags, TREE_WALK);
+}
+
+/* Where the connections of a listener belong that are open already. */
+static inline void listening_note(const struct sock *sk, const struct tracked *tracked)
+{
+	struct listening_key key = { .net = (__u64)sk->__sk_common.skc_net.net,
+				     .port = tracked->port };
+	struct listening value = { .tree = tracked->tree };
+
+	bpf_map_update_elem(&listening, &key, &value, 0);
 }
 
 /* Listeners that exist already, found in the descriptor tables: at start, and when asked for. */
 SEC("iter/task_file")
 int discovery_listeners(struct bpf_iter__task_file *ctx)
 {
-	struct listening_key key = {};
-	struct listening value = {};
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct tracked *tracked;
@@ -207,17 +217,13 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	if (tracked) {
 		holder_join(task, sk, tracked);
-		return 0;
+	} else {
+		tracked = listener_found(sk, task);
+		if (!tracked)
+			return 0;
+		drop_add(DROP_BACKLOG_ADOPT, sk->sk_ack_backlog);
 	}
-	tracked = listener_found(sk, task);
-	if (!tracked)
-		return 0;
-	drop_add(DROP_BACKLOG_ADOPT, sk->sk_ack_backlog);
-	key.net = (__u64)sk->__sk_common.skc_net.net;
-	key.port = tracked->port;
-	value.tree = tracked->tree;
-	if (bpf_map_update_elem(&listening, &key, &value, 0))
-		drop(DROP_ENDPOINTS_FULL);
+	listening_note(sk, tracked);
 	return 0;
 }
 

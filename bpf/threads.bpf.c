@@ -298,6 +298,7 @@ int BPF_PROG(threads_wakeup, struct task_struct *task)
 	if (task->flags & PF_KTHREAD)
 		return 0;
 	thread = thread_of(task);
+	/* A task that wakes itself, before it has slept, runs. */
 	if (!thread_watched(thread) || task == bpf_get_current_task_btf())
 		return 0;
 	state = where_state(thread->where);
@@ -329,15 +330,15 @@ int BPF_PROG(threads_wakeup_new, struct task_struct *task)
 }
 
 /*
- * The name is read at the next two events: this hook runs before the kernel has changed it, and one
- * event may come in between.
+ * The name is read at the next three events: this hook runs before the kernel has changed it, and a
+ * preemption in between is two.
  */
 SPARED_PROG("tp_btf/task_rename", threads_rename, struct task_struct *task)
 {
 	struct thread *thread = thread_of(task);
 
 	if (thread)
-		thread->stale = 2;
+		thread->stale = 3;
 	return 0;
 }
 

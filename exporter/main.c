@@ -199,7 +199,7 @@ static int adopt_running(struct app *app)
 		r = loader_walk(app->loader, WALK_CONNECTIONS);
 	if (r) {
 		app->kernel.lost[DROP_WALK]++;
-		app->registry.walk_owed = true;
+		app->registry.listeners_owed = true;
 		log_warn(&app->log, "services that run already are not found: %s", strerror(-r));
 	}
 	return r;

@@ -12,7 +12,8 @@
 #include "read/trees.h"
 
 #define WALK_PASSES_MAX 100
-#define CLOSING_NS 1000000000ULL /* a process that has ended has closed its sockets after that */
+#define LISTENERS_AGAIN_NS 1000000000ULL
+#define CLOSING_NS 1000000000ULL /* most processes that end have closed their sockets by then */
 
 void registry_init(struct registry *registry, struct kernel *kernel, struct ledger *ledger,
 		   struct namer *namer)
@@ -154,7 +155,7 @@ static void tree_refresh(struct registry *registry, uint32_t slot, uint64_t now_
 		member->known = false;
 		member_identify(registry, slot, &tree);
 	}
-	/* Not as it was before it was identified: its founder may have come to life since. */
+	/* As it is now: to identify it took time. */
 	if (tree_over(registry, slot, now_ns)) {
 		tree_retire(registry, slot, now_ns);
 		return;
@@ -182,11 +183,11 @@ static bool walk_wanted(struct registry *registry, uint32_t flags)
  * threads from a small cache, which it fills anew a moment later. Who listens meanwhile has rung
  * for the next refresh. 0; -EAGAIN where some are still refused; -errno.
  */
-static int walk_tasks(struct registry *registry)
+static int walk_tasks(struct registry *registry, int passes)
 {
 	struct kernel *kernel = registry->kernel;
 
-	for (int pass = 0; pass < WALK_PASSES_MAX; pass++) {
+	while (passes--) {
 		int r = loader_walk(kernel->loader, WALK_TASKS);
 
 		if (r || !walk_wanted(registry, TREE_REFUSED))
@@ -197,32 +198,48 @@ static int walk_tasks(struct registry *registry)
 	return -EAGAIN;
 }
 
-/* Does the walks that are asked for, or owed: what fails is done once more by the next refresh. */
-static int walk(struct registry *registry)
+/* Threads that are not counted yet. What is owed is tried once: it may go on failing. */
+static int threads_find(struct registry *registry)
 {
-	struct loader *loader = registry->kernel->loader;
+	bool owed = registry->tasks_owed;
 	int r = 0;
 
-	if (trees_take_flags(registry->kernel, SLOT_OTHER, TREE_WALK) || registry->walk_owed)
-		r = loader_walk(loader, WALK_LISTENERS);
-	if (!r && !threads_are_on(registry))
+	if (!threads_are_on(registry)) {
 		registry->kernel->lost[DROP_THREAD_STORAGE] += walk_wanted(registry, TREE_REFUSED);
-	else if (!r && (walk_wanted(registry, TREE_WALK | TREE_REFUSED) || registry->walk_owed))
-		r = walk_tasks(registry);
-	registry->walk_owed = r;
+		return 0;
+	}
+	if (walk_wanted(registry, TREE_WALK | TREE_REFUSED) || owed)
+		r = walk_tasks(registry, owed ? 1 : WALK_PASSES_MAX);
+	registry->tasks_owed = r;
 	return r == -EAGAIN ? 0 : r;
+}
+
+/* Who holds the listeners. It takes all descriptors of the machine, and so some time. */
+static int holders_find(struct registry *registry, uint64_t now_ns)
+{
+	uint64_t walked_ns = registry->listeners_walked_ns;
+	int r;
+
+	if (walked_ns && now_ns - walked_ns < LISTENERS_AGAIN_NS)
+		return 0;
+	if (!trees_take_flags(registry->kernel, SLOT_OTHER, TREE_WALK) && !registry->listeners_owed)
+		return 0;
+	r = loader_walk(registry->kernel->loader, WALK_LISTENERS);
+	registry->listeners_walked_ns = now_ns;
+	registry->listeners_owed = r;
+	return r;
 }
 
 int registry_refresh(struct registry *registry, uint64_t now_ns)
 {
-	int r;
+	int holders, threads;
 
 	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
 		tree_refresh(registry, slot, now_ns);
-	r = walk(registry);
-	if (r)
-		registry->kernel->lost[DROP_WALK]++;
-	return r;
+	holders = holders_find(registry, now_ns);
+	threads = threads_find(registry);
+	registry->kernel->lost[DROP_WALK] += (holders != 0) + (threads != 0);
+	return holders ? holders : threads;
 }
 
 bool registry_find(const struct registry *registry, uint32_t tree, ledger_handle *handle)

@@ -26,7 +26,9 @@ struct registry {
 	struct kernel *kernel; /* borrowed, as all of these */
 	struct ledger *ledger;
 	struct namer *namer;
-	bool walk_owed; /* one has failed, or could not do all */
+	bool listeners_owed; /* the walk over descriptors has failed */
+	bool tasks_owed; /* the walk over tasks has failed, or could not do all */
+	uint64_t listeners_walked_ns; /* when the descriptors were walked last; 0: not yet */
 	struct member members[TREES_MAX];
 };
 

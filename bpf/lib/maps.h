@@ -174,7 +174,7 @@ static inline void drop(__u32 reason)
 	drop_add(reason, 1);
 }
 
-/* Wakes user space: a tree wants its attention. */
+/* Wakes user space, which looks at all trees. */
 static inline void doorbell_ring(void)
 {
 	__u64 bell = 0;

@@ -110,6 +110,8 @@ static inline struct endpoint_shard *reader_shard(struct tracked *tracked, struc
 	tree = reader_tree(thread, task);
 	if (shard && tree == tracked->tree)
 		return shard;
+	if (!shard && tree)
+		listeners_ask_walk();
 	/* Handed over by another service, or by one that is gone. */
 	tracked_assign(tracked, tree);
 	return tracked_shard(tracked);
@@ -163,7 +165,8 @@ static inline void connection_closed(struct tracked *tracked, struct file *file,
 
 /*
  * The workload of a listener was retired: a walk finds who holds it. Asked for once, as nobody may:
- * then it is the kernel's own (nfsd), or on its way from one process to another, which will read.
+ * then it is the kernel's own (nfsd), or on its way from one process to another, which asks when it
+ * reads.
  */
 static inline void listener_seek(struct tracked *tracked)
 {

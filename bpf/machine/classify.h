@@ -59,12 +59,14 @@ static inline int futex_is_lock(__u32 op, __u32 expected)
 }
 
 /*
- * The only thread of a process waits for another process: outside of a request for its turn to
- * accept (Apache, uWSGI), which is no contention.
+ * At a lock that is not private the only thread of a process waits for another process: outside of
+ * a request for its turn to accept (Apache, uWSGI), which is no contention.
  */
-static inline __u32 classify_lock(const struct sleeper *sleeper)
+static inline __u32 classify_lock(const struct sleeper *sleeper, __u32 flags)
 {
-	return sleeper->alone && !sleeper->in_request ? STATE_IDLE : STATE_LOCK;
+	int turn = sleeper->alone && !sleeper->in_request && !(flags & FUTEX_PRIVATE_FLAG);
+
+	return turn ? STATE_IDLE : STATE_LOCK;
 }
 
 static inline __u32 classify_futex(const struct sleeper *sleeper)
@@ -72,7 +74,7 @@ static inline __u32 classify_futex(const struct sleeper *sleeper)
 	/* musl's condition variable waits for a 2 in the frame of pthread_cond_wait itself. */
 	if (sleeper->args[0] - sleeper->sp >= OWN_FRAME_BYTES &&
 	    futex_is_lock(sleeper->args[1], sleeper->args[2]))
-		return classify_lock(sleeper);
+		return classify_lock(sleeper, sleeper->args[1]);
 	return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
 }
 
@@ -110,9 +112,9 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 	case SYS_FUTEX:
 		return classify_futex(sleeper);
 	case SYS_FUTEX_WAIT:
-		/* futex_wait(2): the expected value is the second argument. */
+		/* futex_wait(2): the expected value is the second argument, flags the fourth. */
 		if (sleeper->args[1] == 2)
-			return classify_lock(sleeper);
+			return classify_lock(sleeper, sleeper->args[3]);
 		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
 	case SYS_FUTEX_WAITV:
 		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;

@@ -82,14 +82,16 @@ static inline __u32 mutex_leave(struct mutex_call *call, __u64 sp, __s32 result,
 
 /*
  * A thread blocks. Returns whether it does so on the lock that the call wants, which then tells of
- * the wait: the lock may have been taken by someone else just after the entry.
+ * the wait: the lock may have been taken by someone else just after the entry. If it is idle there
+ * it waits for its turn to accept (classify_lock()), which is no wait for a lock.
  */
 static inline int mutex_block(struct mutex_call *call, __u32 state, __u64 sp)
 {
-	if (state != STATE_LOCK || !call->start_ns || call->sp - sp >= MUTEX_CALL_STACK_BYTES)
+	if (!call->start_ns || call->sp - sp >= MUTEX_CALL_STACK_BYTES)
 		return 0;
-	call->held = 1;
-	return 1;
+	if (state == STATE_LOCK || state == STATE_IDLE)
+		call->held = state == STATE_LOCK;
+	return state == STATE_LOCK;
 }
 
 #endif

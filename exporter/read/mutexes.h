@@ -35,8 +35,8 @@
 	RESULT(UNMAPPED, "unmapped",                                                             \
 	       "the library that was probed is no longer mapped: its probes are removed")        \
 	RESULT(UNREADABLE, "unreadable",                                                         \
-	       "its /proc/PID/maps or library cannot be read: only waits that sleep are seen; "  \
-	       "run with CAP_SYS_PTRACE")                                                        \
+	       "its /proc/PID/maps or library cannot be read, or its main thread has ended: "    \
+	       "only waits that sleep are seen; run with CAP_SYS_PTRACE")                        \
 	RESULT(REFUSED, "refused",                                                               \
 	       "the kernel refuses the probes: only waits that sleep are seen")                  \
 	RESULT(OVER_LIMIT, "over_limit",                                                         \

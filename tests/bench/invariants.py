@@ -21,7 +21,7 @@ def _is_counter(name):
 
 
 def _row(key):
-    """Whose counter it is: the labels of its workload and port or pool; none: the exporter's own."""
+    """Whose counter it is: its workload and port or pool; nothing for the exporter's own."""
     return frozenset(label for label in key[1] if label[0] in ("workload", "port", "pool"))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listeners that pass from process to process, or share a port: each is measured where it is served."""
+"""Listeners that pass from process to process, or share a port: measured where they are served."""
 
 import subprocess
 import sys

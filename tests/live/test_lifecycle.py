@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from clients import REQUEST, exchange, receive
 from exposition import Endpoint, Pool
 from exporter import Exporter
 from services import JavaPool, Load, Process, Service
-from services import SCRATCH, free_port, own_copy, unique_name, wait_until
+from services import free_port, own_copy, wait_until
 
 IDLE = (0, 0, 0, 0)
 COUNTER_ENDINGS = ("_total", "_count", "_sum", "_bucket")

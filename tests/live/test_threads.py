@@ -154,7 +154,7 @@ def test_threads_that_name_themselves_are_in_the_pool_of_that_name(exporter, sta
 
 
 def test_prefork_workers_that_take_turns_to_accept_are_idle(exporter, start):
-    """All but one wait for a lock that is held until a client comes, the master for its children."""
+    """All but one wait for a lock that is held until a client comes; the master for its children."""
     server = start(Service, "forker", children=4, turns=1, supervise=1)
     workload = exporter.workload_of(server.port)
     assert start(Load, server.port, clients=4, requests=400).finish()["errors"] == 0

@@ -260,6 +260,20 @@ Test(classify, a_lock_that_only_another_process_can_hold_is_a_turn_outside_of_re
 		expect_row(&rows[i], (struct sleeper){ .alone = 1 });
 }
 
+/* As after a fork while another thread held it: for ever. */
+Test(classify, a_private_lock_is_a_lock_although_no_other_thread_is_left)
+{
+	static const struct row rows[] = {
+		SAME("pthread_mutex", NR_FUTEX, STATE_LOCK, 0x1000, 128, 2),
+		SAME("pthread_mutex, PI", NR_FUTEX, STATE_LOCK, 0x1000, 134, 0),
+		SAME("musl's mutex", NR_FUTEX, STATE_LOCK, 0x1000, 128, OWNER | 4711),
+		SAME("futex_wait", 455, STATE_LOCK, 0x1000, 2, ~0ULL, 130),
+	};
+
+	for (size_t i = 0; i < LEN(rows); i++)
+		expect_row(&rows[i], (struct sleeper){ .alone = 1 });
+}
+
 Test(classify, a_futex_to_be_woken_by_is_wait_in_a_request_and_else_idle)
 {
 	static const struct row rows[] = {

@@ -59,6 +59,16 @@ Test(mutex_call, a_lock_that_was_taken_after_the_entry_is_waited_for_as_well)
 	cr_expect_eq(waited, 90);
 }
 
+Test(mutex_call, a_turn_to_accept_is_acquired_and_not_waited_for)
+{
+	struct mutex_call call = { 0 };
+	__u64 waited = UNTOUCHED;
+
+	mutex_enter(&call, MUTEX_LOCK, SP, 1, START);
+	cr_expect_not(mutex_block(&call, STATE_IDLE, SP - 200));
+	cr_expect_eq(mutex_leave(&call, SP, 0, START + 90, &waited), MUTEX_ACQUIRED);
+}
+
 Test(mutex_call, a_lock_whose_owner_died_is_acquired)
 {
 	struct mutex_call call = { 0 };
