@@ -28,7 +28,7 @@ DEPS_BENCH := bpftrace libbpf-tools util-linux
 # npm may have come with another nodejs than Debian's.
 DEPS_DASHBOARDS := python3-yaml $(if $(shell command -v npm),,nodejs npm)
 DEPS_PICTURES := chromium fonts-dejavu-core pngquant
-DEPS_LINT := clang-format clang-tidy cppcheck shellcheck
+DEPS_LINT := clang-format clang-tidy cppcheck shellcheck python3-pyflakes
 
 # What the kernel matrix needs, and what its emulated arm64 machine runs from and is linked with.
 DEPS_KERNELS := qemu-system-x86 qemu-system-arm busybox-static cpio zstd debian-archive-keyring \

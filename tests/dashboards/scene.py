@@ -11,7 +11,7 @@ from pathlib import Path
 from exporter import Exporter
 from kernel_types import without
 from prometheus import Prometheus, scrape_config
-from services import SCRATCH, Load, Service, free_port
+from services import SCRATCH, Load, Service
 from shortened import short_rules
 
 BPF_STATS = Path("/proc/sys/kernel/bpf_stats_enabled")

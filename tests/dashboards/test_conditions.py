@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every panel and every rule has data; every alert fires in its condition, in no other, and resolves."""
 
-import json
 import math
 import time
-import urllib.parse
 
 import pytest
 

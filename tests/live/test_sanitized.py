@@ -5,7 +5,6 @@ services that come and go, scrapes in every format, and clients that do not spea
 report anything, and have lost no memory at its end.
 """
 
-import os
 import random
 import socket
 import threading
