@@ -42,6 +42,7 @@ LOAD = [f"{GUEST}/test_load.py"]
 REQUESTS = [
     "tests/live/test_requests.py",
     "tests/live/test_edges.py",
+    "tests/live/test_handover.py",
     "tests/live/test_network.py",
 ]
 THREADS = ["tests/live/test_threads.py", "tests/live/test_locks.py"]
