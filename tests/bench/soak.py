@@ -26,7 +26,9 @@ from exporter import Exporter
 from exposition import Endpoint
 
 CHECK_SECONDS = 3
-WARM_UP_SECONDS = 60  # a shorter life has no growth that could be told from warming up
+# Half of a life, and this at least, is warming up: until all actors have met in their worst way the
+# heap has steps. A shorter life has no growth that could be told from that.
+WARM_UP_SECONDS = 60
 GONE_SECONDS = 10
 SETTLE_SECONDS = 10
 RSS_GROWTH_BYTES = 1 << 20
@@ -101,7 +103,8 @@ class Life:
             self.findings.append(f"counted {seen} requests, the client {wanted}")
 
     def _growth(self, what):
-        warm = self.samples[0][0] + WARM_UP_SECONDS
+        began, ended = self.samples[0][0], self.samples[-1][0]
+        warm = began + max(WARM_UP_SECONDS, (ended - began) / 2)
         return invariants.growth([(at, numbers[what]) for at, numbers in self.samples if at > warm])
 
     def _grown(self):
