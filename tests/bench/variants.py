@@ -6,6 +6,7 @@ A variant is started, tells its process (`pid`), and is stopped. `Unavailable` s
 run on this machine.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -119,8 +120,12 @@ class Bpftrace(Tool):
         super().__init__("bpftrace", str(HERE / script))
 
     def _events(self):
-        links = Path(f"/proc/{self.pid}/fd").iterdir()
-        return sum("perf_event" in os.readlink(link) for link in links)
+        """How many it holds; it opens and closes other files meanwhile."""
+        count = 0
+        for link in Path(f"/proc/{self.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                count += "perf_event" in os.readlink(link)
+        return count
 
     def _wait_until_attached(self):
         wanted = int(self._wait_for_line(r"Attaching (\d+) probe")[1]) + os.cpu_count()
