@@ -67,7 +67,7 @@ class Tool:
         self._reader.start()
         try:
             self._wait_until_attached()
-        except Unavailable:
+        except BaseException:  # whatever it is, nothing is left attached
             self.stop()
             raise
 
