@@ -37,9 +37,9 @@ void registry_init(struct registry *registry, struct kernel *kernel, struct ledg
 
 /*
  * Brings the registry up to date: identifies new trees, folds and frees those that ended, walks
- * tasks where asked to. Cheap when there is nothing to do; call it on the doorbell and at each
- * scrape. 0, or -errno of a walk that failed (counted; numbers stay right but may be incomplete
- * until the next call, which does it once more).
+ * tasks, and once a second at most descriptors, where asked to. Cheap when there is nothing to do;
+ * call it on the doorbell and at each scrape. 0, or -errno of a walk that failed (counted; numbers
+ * stay right but may be incomplete until a later call, which does it once more).
  */
 int registry_refresh(struct registry *registry, uint64_t now_ns);
 

@@ -144,11 +144,12 @@ def block():
     )
 
 
-def replaced(readme, numbers):
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1 or readme.find(BEGIN) > readme.find(END):
-        raise NotMeasured(f"README.md needs the markers {BEGIN} and {END} once, in this order")
-    head, rest = readme.split(BEGIN)
-    return f"{head}{BEGIN}\n{numbers}{END}{rest.split(END)[1]}"
+def replaced(readme, numbers, begin=BEGIN, end=END):
+    """The text of a README with @numbers between its markers."""
+    if readme.count(begin) != 1 or readme.count(end) != 1 or readme.find(begin) > readme.find(end):
+        raise NotMeasured(f"README.md needs the markers {begin} and {end} once, in this order")
+    head, rest = readme.split(begin)
+    return f"{head}{begin}\n{numbers}{end}{rest.split(end)[1]}"
 
 
 def main():

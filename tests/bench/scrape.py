@@ -24,14 +24,14 @@ import machine
 import paths
 import processes
 from exporter import Exporter
-from readme import machine_text, markdown
+from readme import machine_text, markdown, replaced
 from services import Load, Process, Service, free_port, unique_name, wait_until
 
 SERIES = 10000
 SERVICES_MAX = 120
 ROUNDS = 60
 READY_SECONDS = 20
-BEGIN, END = "<!-- scrape:begin -->\n", "<!-- scrape:end -->\n"
+BEGIN, END = "<!-- scrape:begin -->", "<!-- scrape:end -->"
 FORMATS = {
     "text": {"Accept": "text/plain;version=0.0.4"},
     "text, gzip": {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip"},
@@ -171,8 +171,8 @@ def measure():
 def write(path, described, results):
     table = markdown(HEAD, [row(*result) for result in results])
     numbers = f"{machine_text('make bench-scrape', described)}\n\n{table}"
-    head, rest = path.read_text(encoding="utf-8").split(BEGIN)
-    path.write_text(head + BEGIN + numbers + END + rest.split(END)[1], encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(replaced(text, numbers, BEGIN, END), encoding="utf-8")
 
 
 def main():

@@ -63,10 +63,15 @@ static void expect_row(const struct row *row, struct sleeper sleeper)
 	expect_state(row->name, &sleeper, row->inside);
 }
 
-static void expect_rows(const struct row *rows, size_t len)
+static void expect_rows_of(struct sleeper sleeper, const struct row *rows, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		expect_row(&rows[i], (struct sleeper){});
+		expect_row(&rows[i], sleeper);
+}
+
+static void expect_rows(const struct row *rows, size_t len)
+{
+	expect_rows_of((struct sleeper){}, rows, len);
 }
 
 #define SAME(name, number, state, ...)      \
@@ -256,8 +261,7 @@ Test(classify, a_lock_that_only_another_process_can_hold_is_a_turn_outside_of_re
 		ELSE_IDLE("futex_wait", 455, STATE_LOCK, 0x1000, 2, ~0ULL, 2),
 	};
 
-	for (size_t i = 0; i < LEN(rows); i++)
-		expect_row(&rows[i], (struct sleeper){ .alone = 1 });
+	expect_rows_of((struct sleeper){ .alone = 1 }, rows, LEN(rows));
 }
 
 /* As after a fork while another thread held it: for ever. */
@@ -270,8 +274,7 @@ Test(classify, a_private_lock_is_a_lock_although_no_other_thread_is_left)
 		SAME("futex_wait", 455, STATE_LOCK, 0x1000, 2, ~0ULL, 130),
 	};
 
-	for (size_t i = 0; i < LEN(rows); i++)
-		expect_row(&rows[i], (struct sleeper){ .alone = 1 });
+	expect_rows_of((struct sleeper){ .alone = 1 }, rows, LEN(rows));
 }
 
 Test(classify, a_futex_to_be_woken_by_is_wait_in_a_request_and_else_idle)
