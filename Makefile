@@ -19,16 +19,17 @@ CLANG_FORMAT ?= clang-format
 # What the build needs, and what the tests need beside it.
 DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf-dev zlib1g-dev \
              libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev libcap-dev \
-             libseccomp-dev libdeflate-dev libprotobuf-c-dev protobuf-c-compiler
-DEPS_DEMO := python3
-DEPS_TEST := libcriterion-dev libclang-rt-dev python3 python3-pytest python3-prometheus-client prometheus nginx-light \
+             libseccomp-dev libdeflate-dev libprotobuf-c-dev protobuf-c-compiler python3
+DEPS_TEST := g++ libcriterion-dev libclang-rt-dev python3 python3-pytest python3-pytest-xdist python3-prometheus-client prometheus nginx-light \
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless \
-             openssl systemd musl-tools
+             openssl systemd musl-tools golang-go postgresql mariadb-server mariadb-client \
+             gunicorn php-fpm apache2-bin libtomcat10-embed-java libtomcat10-java memcached \
+             varnish erlang-base nghttp2-client
 DEPS_BENCH := bpftrace libbpf-tools util-linux
 # npm may have come with another nodejs than Debian's.
 DEPS_DASHBOARDS := python3-yaml $(if $(shell command -v npm),,nodejs npm)
 DEPS_PICTURES := chromium fonts-dejavu-core pngquant
-DEPS_LINT := clang-format clang-tidy cppcheck shellcheck python3-pyflakes
+DEPS_LINT := clang-format clang-tidy cppcheck shellcheck python3-pyflakes groff-base
 
 # What the kernel matrix needs, and what its emulated arm64 machine runs from and is linked with.
 DEPS_KERNELS := qemu-system-x86 qemu-system-arm busybox-static cpio zstd debian-archive-keyring \
@@ -49,22 +50,22 @@ WARNINGS := -Wall -Wextra -Wpointer-arith -Wstrict-prototypes -Wmissing-prototyp
 INCLUDES := -Iexporter -Ibpf -I$(BUILD)/bpf -I$(BUILD)/proto
 CFLAGS   ?= -O2 -g
 HARDEN   := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
-ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS)
+ALL_CFLAGS := -std=gnu11 -fms-extensions -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS)
 # What the part that needs no kernel is linked with, and what else the exporter is.
 LIBS_PURE := -lelf -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -lcap -lseccomp -lm
 LIBS     := -lbpf -lz $(LIBS_PURE) -pthread
 ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
 
-FEATURES := discovery requests requests_syscall threads mutex
-SKELETONS := $(FEATURES:%=$(BUILD)/bpf/%.skel.h)
+PROGRAMS := $(patsubst bpf/%.bpf.c,%,$(wildcard bpf/*.bpf.c))
+SKELETONS := $(PROGRAMS:%=$(BUILD)/bpf/%.skel.h) $(BUILD)/bpf/skeletons.h
 
-SOURCES := $(wildcard exporter/*.c exporter/*/*.c)
+SOURCES := $(wildcard exporter/*/*.c)
 PROTO   := $(patsubst exporter/exposition/%.proto,$(BUILD)/proto/%.pb-c,$(wildcard exporter/exposition/*.proto))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(PROTO:=.o)
-# The part that needs no kernel: what the unit tests are linked with.
-PURE    := $(filter-out exporter/main.c exporter/check.c exporter/confine.c exporter/loader.c \
-             exporter/registry.c exporter/collector.c \
-             exporter/read/%,$(SOURCES))
+# What the unit tests are linked with: all that makes no system call of BPF. In place of the rest
+# is tests/unit/plain_kernel.c.
+PURE    := $(filter-out exporter/app/main.c exporter/app/check.c exporter/app/say.c exporter/features/mutexes.c \
+             exporter/kernel/%,$(SOURCES)) $(patsubst %,exporter/kernel/%.c,kernel trees refusal)
 UNIT    := $(wildcard tests/unit/*.c)
 UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o) $(PROTO:=.o)
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))
@@ -73,16 +74,19 @@ ifeq ($(ARCH),$(NATIVE_ARCH))
 WORKLOADS += $(BUILD)/workloads/locker_musl $(BUILD)/workloads/locker_static
 endif
 
-# Times are compared with clocks of programs on a machine whose CPUs a hypervisor may take away: what
-# failed is shown, and run once more by itself; what fails again has failed.
-LIVE := $(PYTHON) -m pytest -q -o cache_dir=$(abspath $(BUILD))/pytest
-live = $(LIVE) $(1) || { echo "once more, what failed:"; \
-       $(LIVE) --last-failed --last-failed-no-failures none $(1); }
+# What judges times (marked so) compares them with clocks of programs on a machine whose CPUs a
+# hypervisor may take away: such tests run one after the other, and what failed of them is shown and
+# tried once more. All others run side by side, and have failed when they fail.
+PYTEST := $(PYTHON) -m pytest -q -o cache_dir=$(abspath $(BUILD))/pytest
+timed = $(PYTEST) -m times $(1) || { echo "once more, what failed:"; \
+        $(PYTEST) -m times --last-failed --last-failed-no-failures none $(1); }
+live = $(PYTEST) -m 'not times' --numprocesses 2 --dist loadfile $(1) && { $(timed); }
 
 # What requests are about is tested with both backends.
-LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle handover network)
+LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle handover network \
+                   progress goodbyes fast_open waits turns)
 
-C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*.[ch] exporter/*/*.[ch] tests/*/*.[ch])
+C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*/*.[ch] tests/*/*.[ch])
 
 .PHONY: help deps deps-test deps-bench deps-lint all bpf-all run demo test test-unit test-bpf test-live \
         test-kernels workloads bench bench-render bench-scrape lint format clean install readme
@@ -102,7 +106,7 @@ deps-bench:
 deps-lint:
 	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_LINT)
 
-all: $(BUILD)/workload_exporter ## build the exporter
+all: $(BUILD)/workload_exporter $(BUILD)/workload_exporter.8 ## build the exporter and its man page
 
 # `run`, `demo` and `test` install first and then build in a second make, because which compiler
 # and which libraries there are is only known afterwards.
@@ -111,16 +115,17 @@ run: deps ## install what is missing, build, and start on http://localhost:10070
 	$(Q)scripts/run.sh $(BUILD)/workload_exporter $(ARGS)
 
 demo: ## a thread-pool service under load, watched live in this terminal
-	$(Q)scripts/deps.sh $(DEPS) $(DEPS_DEMO)
+	$(Q)scripts/deps.sh $(DEPS)
 	$(Q)$(MAKE) --no-print-directory all $(BUILD)/workloads/pool_server $(BUILD)/workloads/pool_client
 	$(Q)$(PYTHON) scripts/demo.py --build $(BUILD)
 
 test: deps-test ## unit, machine, live and dashboard tests
-	$(Q)$(MAKE) --no-print-directory test-unit test-fuzz test-bpf test-live test-dashboards
+	$(Q)$(MAKE) --no-print-directory test-unit test-fuzz test-bpf test-live test-hostile test-dashboards
 
 # --- BPF programs ---------------------------------------------------------------------------------
 
-BPF_CFLAGS := -std=gnu11 -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter \
+BPF_CFLAGS := -std=gnu11 -fms-extensions -Wno-microsoft-anon-tag -target bpf -mcpu=v3 -O2 -g \
+              -Wall -Wextra -Werror -Wno-unused-parameter \
               -DWORKLOAD_BPF -Ibpf
 
 define bpf_object # architecture of this machine's skeletons, or another that must compile as well
@@ -136,7 +141,12 @@ $(BUILD)/bpf/%.skel.h: $(BUILD)/bpf/$(ARCH)/%.bpf.o
 	$(if $(Q),@echo "  SKEL   $@")
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
-bpf-all: $(foreach a,x86 arm64,$(FEATURES:%=$(BUILD)/bpf/$(a)/%.bpf.o)) ## compile the BPF programs for every architecture
+# SKELETON_LIST(X): X(name) for each of them.
+$(BUILD)/bpf/skeletons.h: $(PROGRAMS:%=$(BUILD)/bpf/%.skel.h)
+	$(Q)printf '%s\n' $(PROGRAMS:%='#include "%.skel.h"') \
+		'#define SKELETON_LIST(X) ${PROGRAMS:%=X(%)}' > $@
+
+bpf-all: $(foreach a,x86 arm64,$(PROGRAMS:%=$(BUILD)/bpf/$(a)/%.bpf.o)) ## compile the BPF programs for every architecture
 
 # --- exporter -------------------------------------------------------------------------------------
 
@@ -165,6 +175,11 @@ $(BUILD)/workload_exporter: $(OBJECTS)
 	$(if $(Q),@echo "  LINK   $@")
 	$(Q)$(CC) -pie -Wl,-z,relro,-z,now $^ $(LIBS) -o $@
 
+$(BUILD)/workload_exporter.8: scripts/flag_table.py scripts/definitions.py \
+		exporter/config/workload_exporter.8.in exporter/config/flags.def $(BUILD)/version.h
+	$(if $(Q),@echo "  MAN    $@")
+	$(Q)$(PYTHON) -B $< --man exporter/config/workload_exporter.8.in --version '$(VERSION)' > $@
+
 # --- tests ----------------------------------------------------------------------------------------
 
 $(BUILD)/asan/%.o: %.c Makefile | $(BUILD)/version.h $(PROTO:=.h)
@@ -188,9 +203,9 @@ asan: $(BUILD)/asan/workload_exporter ## build the exporter under ASan and UBSan
 
 # libFuzzer is clang's. What is fuzzed is an archive, so that a target takes from it what it needs.
 FUZZ_SECONDS ?= 600
-FUZZED    := $(wildcard $(patsubst %,exporter/%/*.c,base discovery exposition web)) exporter/metrics.c
+FUZZED    := $(wildcard $(patsubst %,exporter/%/*.c,base identity exposition web)) exporter/model/metrics.c
 FUZZ_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 \
-              -Wno-gnu-variable-sized-type-not-at-end
+              -Wno-gnu-variable-sized-type-not-at-end -Wno-microsoft-anon-tag
 FUZZERS   := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJECTS := $(FUZZED:%.c=$(BUILD)/fuzz/obj/%.o) $(PROTO:$(BUILD)/%=$(BUILD)/fuzz/obj/%.o)
 
@@ -231,6 +246,13 @@ $(BUILD)/workloads/%_static: tests/workloads/%.c Makefile
 test-unit: $(BUILD)/unit_tests ## unit tests under ASan and UBSan
 	$(Q)$(BUILD)/unit_tests --jobs 2
 
+.PHONY: mutants
+# Without sanitizers, whose builds take longer: what they would find is found by `test-unit`.
+mutants: all $(BUILD)/unit_tests ## do the unit tests notice a changed comparison or constant? (MUTANTS="--every 10")
+	$(Q)$(PYTHON) -B tests/mutants/run.py $(BUILD)/mutants $(MUTANTS) \
+		--compiler='$(CC) $(ALL_CFLAGS) -w -O0 -I$(BUILD) -Itests/unit' \
+		--libraries='$(PROTO:=.o) -lcriterion $(LIBS_PURE)' --sources='$(PURE) $(UNIT)'
+
 .PHONY: test-fuzz fuzz
 test-fuzz: $(FUZZERS) ## every fuzz target for a few seconds, and what they write through parsers of others
 	$(Q)tests/fuzz/run.sh $(BUILD) 5
@@ -247,6 +269,31 @@ test-bpf: bpf-all all ## machine tests: every program through the kernel's verif
 test-live: all asan $(WORKLOADS) ## live tests against real servers on this kernel
 	$(Q)$(call live,tests/live)
 	$(Q)export WORKLOAD_EXPORTER_FLAGS=--requests.backend=syscall; $(call live,$(LIVE_REQUESTS))
+
+# Those that take long are in files whose names begin with long_, which pytest does not look for.
+.PHONY: test-hostile hostile
+test-hostile: all $(WORKLOADS) ## short attacks against the real exporter under the unit's limits
+	$(Q)$(call live,tests/hostile)
+
+hostile: deps-test ## all attacks, with figures of each
+	$(Q)$(MAKE) --no-print-directory all $(WORKLOADS)
+	$(Q)$(call live,tests/hostile $(wildcard tests/hostile/long_*.py))
+
+# Suites of Debian in roots of their own, with what their services are built by and run on.
+USERLANDS := $(BUILD)/userlands
+USERLAND_FETCH := tests/userlands/fetch.sh $(USERLANDS)
+
+.PHONY: test-userlands
+test-userlands: deps-test ## locks and parks of the C libraries and runtimes of Debian's suites
+	$(Q)$(USERLAND_FETCH)/bullseye bullseye libc6 libc6-dev libgcc-s1
+	$(Q)$(USERLAND_FETCH)/bookworm bookworm libc6 coreutils golang-go
+	$(Q)$(USERLAND_FETCH)/trixie trixie libc6-dev libgcc-s1 coreutils musl python3.13-minimal \
+		openjdk-21-jre-headless openjdk-25-jre-headless golang-go rustc librust-parking-lot-dev
+	$(Q)$(USERLAND_FETCH)/sid sid libc6-dev libgcc-s1 coreutils g++ golang-go rustc
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/userlands/build.sh $(USERLANDS)
+	$(Q)$(PYTEST) tests/userlands || { echo "once more, what failed:"; \
+		$(PYTEST) --last-failed --last-failed-no-failures none tests/userlands; }
 
 # Grafana's types, Prometheus' grammar and Kubernetes' schemas, and the scripts that use them.
 TOOLS := $(BUILD)/dashboards
@@ -265,24 +312,31 @@ tools: $(TOOLS)/installed
 .PHONY: tools test-dashboards dashboards pictures
 
 test-dashboards: all tools $(WORKLOADS) ## dashboards, rules and alerts against a real Prometheus
-	$(Q)$(call live,tests/dashboards)
+	$(Q)$(PYTEST) -m 'not times' tests/dashboards
+	$(Q)$(call timed,tests/dashboards)
 
 workloads: $(WORKLOADS)
 
-$(BUILD)/bench/render: tests/bench/render.c $(PURE:%.c=$(BUILD)/%.o) $(PROTO:=.o)
+RENDERS := $(wildcard $(patsubst %,exporter/%/*.c,base model exposition))
+$(BUILD)/bench/render: tests/bench/render.c $(RENDERS:%.c=$(BUILD)/%.o) $(PROTO:=.o)
 	$(if $(Q),@echo "  CC     $@")
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(LIBS_PURE) -o $@
 
+$(BUILD)/bench/floor: tests/bench/floor.c Makefile
+	$(if $(Q),@echo "  CC     $@")
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $< -lbpf -o $@
+
 bench-render: $(BUILD)/bench/render ## CPU time of rendering 10 000 series in each format
 	$(Q)$<
 
-bench-scrape: deps-test ## a scrape of 10 000 series beside other exporters (WRITE=README.md)
+bench-scrape: deps-test ## a scrape of 10 000 series beside other exporters (WRITE=tests/README.md)
 	$(Q)$(MAKE) --no-print-directory all workloads
 	$(Q)$(PYTHON) -B tests/bench/scrape.py $(if $(WRITE),--write $(WRITE))
 
 bench: deps-bench ## what services pay for being observed (BENCH="nginx redis" VARIANTS=exporter PAIRS=4)
-	$(Q)$(MAKE) --no-print-directory all workloads
+	$(Q)$(MAKE) --no-print-directory all workloads $(BUILD)/bench/floor
 	$(Q)$(PYTHON) -B tests/bench/run.py $(if $(BENCH),--loads $(BENCH)) \
 		$(if $(VARIANTS),--variants $(VARIANTS)) $(if $(PAIRS),--pairs $(PAIRS)) \
 		$(if $(SECONDS),--seconds $(SECONDS))
@@ -293,7 +347,7 @@ bench-scale: deps-test ## how the exporter's cost grows with what it watches (BE
 	$(Q)$(PYTHON) -B tests/bench/scale.py $(if $(BENCH),--crowds $(BENCH))
 
 .PHONY: bench-readme
-bench-readme: ## write the README's numbers anew from build/bench/*.json
+bench-readme: ## write the numbers of tests/README.md anew from build/bench/*.json
 	$(Q)$(PYTHON) -B tests/bench/readme.py
 
 .PHONY: soak
@@ -322,8 +376,9 @@ lint: deps-lint ## formatting, static analysis, scripts
 format: ## format the C sources
 	$(Q)$(CLANG_FORMAT) -i $(C_FILES)
 
-readme: ## write the README's metric table anew from exporter/metrics.def
-	$(Q)$(PYTHON) scripts/metric_table.py --write README.md
+readme: ## write the tables of metrics and of flags in the READMEs anew from metrics.def and flags.def
+	$(Q)$(PYTHON) -B scripts/metric_table.py --write dashboards/README.md
+	$(Q)$(PYTHON) -B scripts/flag_table.py --write exporter/README.md
 
 pictures: ## draw the dashboards, with data of two minutes, into build/pictures
 	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_DASHBOARDS) $(DEPS_PICTURES)
@@ -336,8 +391,9 @@ dashboards: ## write dashboards, rules and alerts anew from scripts/dashboards a
 clean: ## remove build/
 	$(Q)rm -rf $(BUILD)
 
-install: all ## install the binary and the systemd units to DESTDIR and prefix
+install: all ## install the binary, its man page and the systemd units to DESTDIR and prefix
 	$(Q)install -D -m 0755 $(BUILD)/workload_exporter $(DESTDIR)$(prefix)/bin/workload_exporter
+	$(Q)install -D -m 0644 -t $(DESTDIR)$(prefix)/share/man/man8 $(BUILD)/workload_exporter.8
 	$(Q)install -D -m 0644 -t $(DESTDIR)$(prefix)/lib/systemd/system \
 		scripts/systemd/workload_exporter.service scripts/systemd/workload_exporter.socket
 	$(Q)sed -i 's|/usr/local/bin|$(prefix)/bin|' \
@@ -346,4 +402,4 @@ install: all ## install the binary and the systemd units to DESTDIR and prefix
 		$(DESTDIR)$(prefix)/lib/sysusers.d/workload_exporter.conf
 
 -include $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:$(BUILD)/fuzz/%=$(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.d)
--include $(OBJECTS:.o=.d) $(UNIT_OBJECTS:.o=.d) $(WORKLOADS:=.d) $(wildcard $(BUILD)/bpf/*/*.d)
+-include $(OBJECTS:.o=.d) $(SOURCES:%.c=$(BUILD)/asan/%.d) $(UNIT_OBJECTS:.o=.d) $(WORKLOADS:=.d) $(wildcard $(BUILD)/bpf/*/*.d)

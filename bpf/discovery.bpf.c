@@ -5,10 +5,12 @@
  * the kernel clones to each connection).
  */
 #include "lib/kernel.h"
-#include "lib/endpoints.h"
-#include "lib/maps.h"
+#include "core/endpoints.h"
+#include "core/maps.h"
+#include "core/overflows.h"
 #include "lib/spares.h"
-#include "lib/trees.h"
+#include "core/trees.h"
+#include "lib/walks.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -32,17 +34,25 @@ struct {
 	__type(value, struct listening);
 } listening SEC(".maps");
 
+static const struct tracked tracked_empty; /* too large for the stack */
+
 /* The listener's storage is a template: no connection state in it, so that a clone starts afresh.
  */
 static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 {
-	struct tracked fresh = { .drops = sk->sk_drops.counter };
-	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, &fresh,
+	bool known = bpf_sk_storage_get(&listeners, sk, 0, 0) != NULL;
+	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, (void *)&tracked_empty,
 						     BPF_SK_STORAGE_GET_F_CREATE);
 
-	if (!tracked) {
-		drop(DROP_SOCKET_STORAGE);
+	if (!tracked || !bpf_sk_storage_get(&listeners, sk, 0, BPF_SK_STORAGE_GET_F_CREATE)) {
+		if (tracked)
+			bpf_sk_storage_delete(&sockets, sk);
+		drop_of(tree, DROP_SOCKET_STORAGE);
 		return NULL;
+	}
+	if (!known) {
+		tracked->drops = sk->sk_drops.counter;
+		namespace_enter(sk);
 	}
 	tracked->port = sk->__sk_common.skc_num;
 	tracked->tree = tree;
@@ -88,7 +98,9 @@ SPARED_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int
 	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	if (!tracked)
 		return 0;
-	listener_count_drops(sk, tracked);
+	listener_count_overflows(sk, tracked);
+	namespace_leave(sk);
+	bpf_sk_storage_delete(&listeners, sk);
 	bpf_sk_storage_delete(&sockets, sk);
 	return 0;
 }
@@ -131,7 +143,7 @@ SPARED_PROG("tp_btf/sched_process_exec", discovery_exec, struct task_struct *tas
 	/* After an exec by another thread than the leader, that thread has become the leader. */
 	if (!thread->process)
 		__sync_lock_test_and_set(&thread->process, thread->tree);
-	if (tree->cgroup != cgroup_of(task)) {
+	if (!tree_has_place_of(tree, task)) {
 		process_join(task, thread, 0);
 		return 0;
 	}
@@ -145,12 +157,19 @@ SPARED_PROG("tp_btf/sched_process_exec", discovery_exec, struct task_struct *tas
 SPARED_PROG("tp_btf/sched_process_exit", discovery_exit, struct task_struct *task)
 {
 	struct thread *leader;
+	struct tree *tree;
 
 	if (process_lives(task))
 		return 0;
 	leader = thread_of(task->group_leader);
-	if (leader && leader->process)
-		process_count(leader, 0);
+	if (!leader || !leader->process)
+		return 0;
+	tree = tree_at(leader->process);
+	process_count(leader, 0);
+	if (tree && tree_is_headed_by(tree, task->group_leader) && tree->processes) {
+		__sync_fetch_and_or(&tree->flags, TREE_ORPHAN);
+		doorbell_ring();
+	}
 	return 0;
 }
 
@@ -158,7 +177,7 @@ SPARED_PROG("tp_btf/sched_process_exit", discovery_exit, struct task_struct *tas
 static inline int handed_down(struct task_struct *leader_task, const struct tree *owner)
 {
 	return owner->tgid == (__u32)leader_task->real_parent->tgid &&
-	       owner->cgroup != cgroup_of(leader_task);
+	       !tree_has_place_of(owner, leader_task);
 }
 
 /*
@@ -177,7 +196,7 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 			listener_track(sk, leader->tree);
 		return;
 	}
-	if (!owner || !tracked_current(tracked) || owner->cgroup != cgroup_of(task)) {
+	if (!owner || !tracked_current(tracked) || !tree_has_place_of(owner, task)) {
 		listener_found(sk, task);
 		return;
 	}
@@ -197,7 +216,8 @@ static inline void listening_note(const struct sock *sk, const struct tracked *t
 				     .port = tracked->port };
 	struct listening value = { .tree = tracked->tree };
 
-	bpf_map_update_elem(&listening, &key, &value, 0);
+	if (bpf_map_update_elem(&listening, &key, &value, 0))
+		drop(DROP_LISTENING_FULL);
 }
 
 /* Listeners that exist already, found in the descriptor tables: at start, and when asked for. */
@@ -209,6 +229,7 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 	struct tracked *tracked;
 	struct sock *sk;
 
+	walk_pause(ctx->meta);
 	if (!task || !file || !process_lives(task))
 		return 0;
 	sk = file_tcp_sock(file);
@@ -221,7 +242,7 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 		tracked = listener_found(sk, task);
 		if (!tracked)
 			return 0;
-		drop_add(DROP_BACKLOG_ADOPT, sk->sk_ack_backlog);
+		drop_of_add(tracked->tree, DROP_BACKLOG_ADOPT, sk->sk_ack_backlog);
 	}
 	listening_note(sk, tracked);
 	return 0;
@@ -236,9 +257,11 @@ int discovery_connections(struct bpf_iter__task_file *ctx)
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct listening *found;
+	struct tcp_sock *tcp;
 	struct sock *sk;
 	__u32 tree;
 
+	walk_pause(ctx->meta);
 	if (!task || !file)
 		return 0;
 	sk = file_tcp_sock(file);
@@ -255,11 +278,37 @@ int discovery_connections(struct bpf_iter__task_file *ctx)
 	fresh.port = key.port;
 	fresh.accepted = 1; /* before we came */
 	fresh.adopted = 1;
+	tcp = (struct tcp_sock *)sk;
+	bytes_begin(&fresh.bytes, BPF_CORE_READ(tcp, copied_seq), BPF_CORE_READ(tcp, write_seq));
 	/* Listeners may share a port. A worker that no walk has joined yet is in none. */
 	tree = tree_of(task);
 	tracked_assign(&fresh, tree ? tree : found->tree);
 	tracked = bpf_sk_storage_get(&sockets, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!tracked)
-		drop(DROP_SOCKET_STORAGE);
+		drop_of(fresh.tree, DROP_SOCKET_STORAGE);
+	return 0;
+}
+
+/* Tells user space which processes belong to trees, and where to look at them in /proc. */
+SEC("iter/task")
+int discovery_processes(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task, *leader;
+	struct tree_process process = {};
+
+	if (!task || task->flags & PF_KTHREAD || !process_lives(task))
+		return 0;
+	leader = task->group_leader;
+	if (task->pid != task->tgid && (task->exit_state || !leader->exit_state))
+		return 0;
+	process.tree = tree_of(task);
+	if (!process.tree)
+		return 0;
+	process.start_ns = leader->start_boottime;
+	process.thread_start_ns = task->start_boottime;
+	process.tgid = task->tgid;
+	process.tid = task->exit_state ? 0 : task->pid;
+	process.exec_id = leader->self_exec_id;
+	bpf_seq_write(ctx->meta->seq, &process, sizeof(process));
 	return 0;
 }

@@ -2,14 +2,16 @@
 /*
  * Mutexes, observed at the functions of libpthread: every acquisition, free ones included, and
  * waits with their spinning. User space attaches the two programs to the processes of trees, and
- * only to those: others pay nothing (exporter/read/mutexes.h).
+ * only to those: others pay nothing (exporter/features/mutexes.h).
  *
  * Costly: each call traps twice. Never loaded by default.
  */
 #include "lib/kernel.h"
-#include "lib/maps.h"
+#include "core/maps.h"
+#include "core/pools.h"
+#include "lib/histogram.h"
 #include "lib/task.h"
-#include "lib/trees.h"
+#include "core/trees.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -37,16 +39,11 @@ static inline __u32 mutex_held_now(struct task_struct *task, __u64 mutex, __u32 
 	return mutex_is_held(layout, words, own_thread_id(task));
 }
 
-/*
- * Only watched processes are probed, so their threads have a state; before Linux 6.2 it cannot be
- * had while another program on this CPU was interrupted with it in its hands.
- */
+/* Only watched processes are probed, so their threads have a state; where it is busy, see there. */
 static inline struct thread *thread_probed(struct task_struct *task)
 {
 	struct thread *thread = thread_of(task);
 
-	if (!thread)
-		drop(DROP_THREAD_BUSY);
 	return thread && thread->tree ? thread : NULL;
 }
 
@@ -86,22 +83,5 @@ int mutex_return(struct pt_regs *ctx)
 		__sync_fetch_and_add(&waits->acquisitions, 1);
 	if (what & MUTEX_WAITED)
 		hist_add(&waits->mutex, waited);
-	return 0;
-}
-
-/* Tells user space which processes there are to attach to. */
-SEC("iter/task")
-int mutex_processes(struct bpf_iter__task *ctx)
-{
-	struct task_struct *task = ctx->task;
-	struct mutex_process process = {};
-
-	if (!task || task->pid != task->tgid || task->flags & PF_KTHREAD || !process_lives(task) ||
-	    !tree_of(task))
-		return 0;
-	process.start_ns = task->start_boottime;
-	process.tgid = task->tgid;
-	process.exec_id = task->self_exec_id;
-	bpf_seq_write(ctx->meta->seq, &process, sizeof(process));
 	return 0;
 }

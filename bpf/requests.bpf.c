@@ -4,8 +4,11 @@
  * tracepoints of the socket layer (Linux 6.3 and later). The state of a connection is storage on
  * its socket, which the kernel has cloned from the listener's.
  */
+#define KERNEL_HAS_CASTS
 #include "lib/kernel.h"
-#include "lib/requests.h"
+#include "requests/lanes.h"
+#include "requests/bytes.h"
+#include "requests/requests.h"
 #include "lib/spares.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -13,9 +16,20 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* NULL for most, as thread_of(). */
 static inline struct tracked *tracked_of(struct sock *sk)
 {
-	if (!sk->sk_bpf_storage)
+	if (!PLAIN(struct sock, sk)->sk_bpf_storage)
 		return NULL;
 	return bpf_sk_storage_get(&sockets, sk, 0, 0);
+}
+
+/*
+ * A tracked socket is one of TCP: its listener was. So the cast, which costs nothing, cannot be
+ * wrong; the helper asks again, for 10 ns.
+ */
+static inline const struct tcp_sock *tcp_of(struct sock *sk)
+{
+	if (casts)
+		return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+	return bpf_skc_to_tcp_sock(sk);
 }
 
 /* Unread data bytes. A FIN takes a sequence number too, and is no data. */
@@ -32,34 +46,73 @@ static inline int unread_bytes(const struct sock *sk, const struct tcp_sock *tcp
  * When the last byte that was sent has left, or a moment later: to transmit it TCP has read the
  * clock (tcp_mstamp_refresh() in tcp_write_xmit()), and once more for every segment that has come
  * since. Now, if it waits still: for a window, for company (Nagle, cork), for its turn. What was
- * transmitted is asked first: so a send in between cannot make it look complete.
+ * transmitted is asked first: so a send in between cannot make it look complete. *sent_seq becomes
+ * the end of what was sent.
  */
-static inline __u64 left_ns(const struct tcp_sock *tcp)
+static inline __u64 left_ns(const struct tcp_sock *tcp, __u32 *sent_seq)
 {
-	return tcp->snd_nxt == tcp->write_seq ? tcp->tcp_clock_cache : bpf_ktime_get_ns();
+	__u32 left_seq = tcp->snd_nxt;
+
+	*sent_seq = tcp->write_seq;
+	return left_seq == *sent_seq ? tcp->tcp_clock_cache : bpf_ktime_get_ns();
 }
 
-static inline struct file *sock_file(struct sock *sk)
+static inline void stream_read(struct sock *sk, const struct tcp_sock *tcp, struct stream *stream)
 {
-	struct socket *socket = sk->sk_socket;
+	struct socket *socket = PLAIN(struct sock, sk)->sk_socket;
 
+	*stream = (struct stream){
+		.left_seq = tcp->snd_nxt, /* first, as in left_ns() */
+		.sent_seq = tcp->write_seq,
+		.acked_seq = tcp->snd_una,
+		.unread = unread_bytes(sk, tcp),
+		.full = socket && socket->flags & (1UL << SOCK_NOSPACE),
+	};
+}
+
+/* The file of a socket, for who reads: it is known where the thread has read from there before. */
+static inline struct file *reader_file(struct sock *sk, const struct tracked *tracked,
+				       const struct thread *thread)
+{
+	struct socket *socket;
+
+	if (thread && thread->request == (__u64)&tracked->conn &&
+	    tracked->conn.thread == (__u64)thread)
+		return (struct file *)thread->client;
+	socket = PLAIN(struct sock, sk)->sk_socket;
 	return socket ? socket->file : NULL;
 }
 
 SPARED_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 {
 	struct tracked *tracked = tracked_of(sk);
-	struct tcp_sock *tcp;
+	const struct tcp_sock *tcp;
 
 	if (!tracked || sk->__sk_common.skc_state == TCP_LISTEN)
 		return 0;
-	tcp = bpf_skc_to_tcp_sock(sk);
+	tcp = tcp_of(sk);
 	if (!tcp || !unread_bytes(sk, tcp))
 		return 0;
+	if (!event_is_new(copy, &tracked->arrived_seq, tcp->rcv_nxt))
+		return 0;
+	/* The segment's acknowledgement was taken before its bytes. */
+	conn_mixes(&tracked->conn, tcp->snd_una == tcp->write_seq);
 	/* TCP has read the clock when it took the segment (tcp_rcv_established()). */
-	if (event_is_new(copy, &tracked->arrived_seq, tcp->rcv_nxt))
-		conn_readable(&tracked->conn, tcp->tcp_clock_cache);
+	conn_readable(&tracked->conn, tcp->tcp_clock_cache);
 	return 0;
+}
+
+/*
+ * Bytes that come with the SYN (Fast Open) make the connection, and nobody is told that they are
+ * readable: they have been there since it was made. Asked for at its first read, which takes them.
+ */
+static inline __u64 first_arrival(struct tracked *tracked, const struct tcp_sock *tcp,
+				  __u64 arrived)
+{
+	__u64 born = tracked->born_ns;
+
+	tracked->born_ns = 0;
+	return BPF_CORE_READ_BITFIELD(tcp, syn_data_acked) ? born : arrived;
 }
 
 SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, int flags)
@@ -68,57 +121,115 @@ SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, 
 	struct tracked *tracked;
 	struct endpoint_shard *shard;
 	struct thread *thread;
-	struct tcp_sock *tcp;
-	__u64 arrived;
+	const struct tcp_sock *tcp;
+	struct reading reading = {};
 
 	if (ret <= 0 || flags & (MSG_PEEK | MSG_ERRQUEUE))
 		return 0;
 	tracked = tracked_of(sk);
 	if (!tracked)
 		return 0;
-	tcp = bpf_skc_to_tcp_sock(sk);
+	tcp = tcp_of(sk);
 	if (!tcp || !event_is_new(copy, &tracked->read_seq, tcp->copied_seq))
 		return 0;
 	task = bpf_get_current_task_btf();
 	thread = thread_of(task);
-	shard = reader_shard(tracked, thread, task);
-	if (!shard)
-		return 0;
+	shard = reader_shard(tracked, thread);
+	if (!shard) {
+		/* What was read before is counted where it was. */
+		bytes_count_to(tracked, tracked_current(tracked), tcp, tcp->copied_seq - ret);
+		reader_assign(tracked);
+		shard = tracked_shard(tracked);
+		if (!shard)
+			return 0;
+	}
 	if (!thread)
 		thread = thread_of(task); /* the process may have become a service just now */
-	__sync_fetch_and_add(&shard->received_bytes, ret);
-	if (!tracked->accepted)
-		accepted_count(sock_file(sk), tracked, shard, io_uring_task());
-	if (tracked->conn.closed)
+	if (tracked->accepted != ACCEPTED_COUNTED)
+		accepted_count_read(sock_file(sk), tracked, shard, io_uring_task());
+	if (conn_is_over(&tracked->conn) ||
+	    bytes_are_many(tcp->copied_seq, tracked->bytes.read_seq))
+		bytes_count(tracked, shard, sk, tcp);
+	if (tracked->bytes.counts == BYTES_AS_TOLD)
+		__sync_fetch_and_add(&shard->received_bytes, ret);
+	if (tracked->conn.closed) {
+		connection_read_unmeasured(tracked, thread, unread_bytes(sk, tcp));
 		return 0;
-	arrived = conn_take(&tracked->conn);
+	}
+	reading.arrived = conn_take(&tracked->conn);
+	if (tracked->born_ns)
+		reading.arrived = first_arrival(tracked, tcp, reading.arrived);
 	conn_left(&tracked->conn, unread_bytes(sk, tcp));
-	connection_read(tracked, shard, thread, arrived, tcp->write_seq);
+	reading.sent_seq = tcp->write_seq;
+	reading.round_ns = (tcp->srtt_us >> 3) * 1000ULL;
+	reading.bytes = ret;
+	if (connection_read(tracked, shard, &reading))
+		connection_bind(tracked, thread, task, reader_file(sk, tracked, thread), 0);
 	return 0;
+}
+
+/* What most sends need not do: the first one of a connection, and one that makes bytes many. */
+static inline void rarely_sent(struct tracked *tracked, struct sock *sk, const struct tcp_sock *tcp)
+{
+	struct endpoint_shard *shard = tracked_shard(tracked);
+
+	if (!shard)
+		return;
+	if (!tracked->accepted)
+		accepted_count(sock_file(sk), tracked, shard, io_uring_task(), 0);
+	bytes_count(tracked, shard, sk, tcp);
 }
 
 SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, int flags)
 {
 	struct tracked *tracked;
-	struct endpoint_shard *shard;
-	struct tcp_sock *tcp;
+	const struct tcp_sock *tcp;
+	struct task_struct *task;
+	__u32 sent_seq;
+	__u64 left;
+	int unread;
 
 	if (ret <= 0)
 		return 0;
 	tracked = tracked_of(sk);
 	if (!tracked)
 		return 0;
-	tcp = bpf_skc_to_tcp_sock(sk);
+	tcp = tcp_of(sk);
 	if (!tcp || !event_is_new(copy, &tracked->sent_seq, tcp->write_seq))
 		return 0;
-	shard = tracked_shard(tracked);
-	if (!shard)
-		return 0;
-	__sync_fetch_and_add(&shard->sent_bytes, ret);
-	if (!tracked->accepted)
-		accepted_count(sock_file(sk), tracked, shard, io_uring_task());
-	connection_sent(tracked, shard, left_ns(tcp), unread_bytes(sk, tcp), tcp->write_seq);
+	left = left_ns(tcp, &sent_seq);
+	if (!tracked->accepted || bytes_are_many(sent_seq, tracked->bytes.sent_seq))
+		rarely_sent(tracked, sk, tcp);
+	unread = !conn_asks_unread(&tracked->conn) || unread_bytes(sk, tcp);
+	connection_sent(tracked, left, unread, sent_seq, ret);
+	task = bpf_get_current_task_btf();
+	if (sender_is_new(tracked, task))
+		connection_bind(tracked, thread_of(task), task, sock_file(sk), 1);
 	return 0;
+}
+
+static inline void connection_established(struct sock *sk, const struct tcp_sock *tcp,
+					  struct tracked *tracked)
+{
+	tracked_find_port(tracked, sk);
+	lane_enter(sk);
+	/* Multipath TCP: data passes through another socket, unseen by the hooks above. */
+	if (bpf_core_field_exists(tcp->is_mptcp) && tcp->is_mptcp) {
+		tracked->conn.closed = CONN_CLOSED;
+		tracked->bytes.counts = BYTES_AS_TOLD;
+		return;
+	}
+	if (tracked->born_ns && BPF_CORE_READ_BITFIELD(tcp, syn_data_acked) &&
+	    unread_bytes(sk, tcp))
+		conn_readable(&tracked->conn, tracked->born_ns);
+}
+
+static inline void client_left(struct tracked *tracked, struct sock *sk)
+{
+	struct endpoint_shard *shard = tracked_current(tracked);
+
+	if (shard)
+		accepted_decide(sk, tracked, shard);
 }
 
 /* Leaving the states in which answers can be sent ends a connection for us. */
@@ -126,61 +237,100 @@ SPARED_PROG("tp_btf/inet_sock_set_state", requests_state, struct sock *sk, int o
 	    int newstate)
 {
 	struct tracked *tracked;
-	struct tcp_sock *tcp;
+	struct stream stream;
+	const struct tcp_sock *tcp;
 
-	if (newstate == TCP_LISTEN || oldstate == TCP_LISTEN || newstate == TCP_CLOSE_WAIT)
+	tracked = newstate == TCP_LISTEN ? NULL : tracked_of(sk);
+	if (!tracked)
 		return 0;
-	tracked = tracked_of(sk);
-	if (!tracked || tracked->conn.closed)
-		return 0;
-	tcp = bpf_skc_to_tcp_sock(sk);
-	if (!tcp)
-		return 0;
-	if (newstate == TCP_ESTABLISHED) {
-		tracked_find_port(tracked, sk);
-		/* Multipath TCP: data passes through another socket, unseen by the hooks above. */
-		if (bpf_core_field_exists(tcp->is_mptcp) && tcp->is_mptcp)
-			tracked->conn.closed = 1;
+	if (oldstate == TCP_LISTEN) {
+		/* The child's first event. The other one is the end of the listener. */
+		if (newstate == TCP_SYN_RECV)
+			tracked->born_ns = bpf_ktime_get_ns();
 		return 0;
 	}
-	connection_closed(tracked, sock_file(sk), unread_bytes(sk, tcp), tcp->write_seq);
+	if (newstate == TCP_CLOSE_WAIT)
+		conn_fin(&tracked->conn, bpf_ktime_get_ns());
+	else if (oldstate == TCP_FIN_WAIT1)
+		connection_left(tracked, newstate);
+	tcp = tcp_of(sk);
+	if (!tcp)
+		return 0;
+	bytes_find_begin(&tracked->bytes, tcp);
+	bytes_count(tracked, tracked_current(tracked), sk, tcp);
+	if (newstate == TCP_CLOSE)
+		tracked->bytes.counts = BYTES_AS_TOLD; /* it may be connected anew */
+	if (newstate == TCP_CLOSE_WAIT) {
+		client_left(tracked, sk);
+		return 0;
+	}
+	if (conn_is_over(&tracked->conn))
+		return 0;
+	if (newstate == TCP_ESTABLISHED) {
+		connection_established(sk, tcp, tracked);
+		return 0;
+	}
+	stream_read(sk, tcp, &stream);
+	stream.leaving = newstate == TCP_FIN_WAIT1;
+	connection_closed(tracked, sock_file(sk), &stream);
+	bytes_all_sent(&tracked->bytes);
 	return 0;
 }
 
-/* The sweep over all tracked sockets, in every network namespace. One at a time. */
+/* --- walks ---------------------------------------------------------------------------------- */
+
+/* At start: connections that discovery has found open are swept as well. */
+SEC("iter/task_file")
+int requests_adopt(struct bpf_iter__task_file *ctx)
+{
+	struct file *file = ctx->file;
+	struct sock *sk;
+
+	walk_pause(ctx->meta);
+	if (!ctx->task || !file)
+		return 0;
+	sk = file_tcp_sock(file);
+	if (sk && sk->__sk_common.skc_state != TCP_LISTEN && tracked_of(sk))
+		lane_enter(sk);
+	return 0;
+}
+
+/* The sweep, second part: connections, in every network namespace. One at a time. */
 SEC("iter/bpf_sk_storage_map")
 int requests_sweep(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
-	struct tracked *tracked = ctx->value;
+	struct lane_mark *mark = ctx->value;
 	struct endpoint_gauges *gauges;
 	struct endpoint_shard *shard;
+	struct tracked *tracked;
 	struct sock *sk = ctx->sk;
-	struct tcp_sock *tcp;
+	struct stream stream;
+	const struct tcp_sock *tcp;
 	unsigned char state;
 	__u32 slot;
 
-	if (!sk || !tracked)
+	if (!sk || !mark)
 		return 0;
-	state = sk->__sk_common.skc_state;
-	if (state == TCP_LISTEN)
-		tracked_find_port(tracked, sk);
+	walk_pause(ctx->meta);
+	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (!tracked || lane_has_met(mark, ctx->meta))
+		return 0;
+	tracked_seek(tracked);
 	shard = tracked_current(tracked);
 	slot = shard ? tracked->slot : SLOT_OTHER;
 	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
 	if (!gauges)
 		return 0;
 	gauges->sockets++;
-	if (!shard) {
-		if (state == TCP_LISTEN)
-			listener_seek(tracked);
+	state = sk->__sk_common.skc_state;
+	if (!shard || (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT))
 		return 0;
-	}
-	if (state == TCP_LISTEN)
-		sweep_listener(sk, tracked, gauges);
-	if (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT)
+	tcp = tcp_of(sk);
+	if (!tcp)
 		return 0;
-	tcp = bpf_skc_to_tcp_sock(sk);
-	if (tcp)
-		sweep_connection(tracked, shard, gauges, unread_bytes(sk, tcp));
+	bytes_count(tracked, shard, sk, tcp);
+	accepted_decide(sk, tracked, shard);
+	stream_read(sk, tcp, &stream);
+	sweep_connection(tracked, shard, gauges, &stream);
 	return 0;
 }

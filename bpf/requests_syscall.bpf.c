@@ -9,7 +9,7 @@
  * handshake until TCP closes the socket, which happens before the address can be used again.
  */
 #include "lib/kernel.h"
-#include "lib/requests.h"
+#include "requests/requests.h"
 #include "lib/spares.h"
 #include "machine/syscalls.h"
 
@@ -51,6 +51,11 @@ static inline __u32 read_sequence(struct sock *sk)
 	return BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
 }
 
+static inline __u64 round_trip(struct sock *sk)
+{
+	return (BPF_CORE_READ((struct tcp_sock *)sk, srtt_us) >> 3) * 1000ULL;
+}
+
 /* As in the socket backend, where it says why; in the same order. */
 static inline __u64 left_ns(struct sock *sk)
 {
@@ -61,17 +66,31 @@ static inline __u64 left_ns(struct sock *sk)
 	return BPF_CORE_READ(tcp, tcp_clock_cache);
 }
 
+static inline void stream_read(struct sock *sk, struct stream *stream)
+{
+	struct tcp_sock *tcp = (struct tcp_sock *)sk;
+	struct socket *socket = BPF_CORE_READ(sk, sk_socket);
+
+	*stream = (struct stream){
+		.left_seq = BPF_CORE_READ(tcp, snd_nxt), /* first, as in left_ns() */
+		.sent_seq = sent_sequence(sk),
+		.acked_seq = BPF_CORE_READ(tcp, snd_una),
+		.unread = unread_bytes(sk),
+		.full = socket && BPF_CORE_READ(socket, flags) & (1UL << SOCK_NOSPACE),
+	};
+}
+
 /* --- connections ---------------------------------------------------------------------------- */
 
 static inline void connection_track(const struct sock *sk, const struct tracked *template,
-				    __u64 established_ns)
+				    __u64 born_ns)
 {
 	struct tracked fresh = *template;
 	__u64 key = (__u64)sk;
 
-	fresh.established_ns = established_ns;
+	fresh.born_ns = born_ns;
 	if (bpf_map_update_elem(&connections, &key, &fresh, 0))
-		drop(DROP_SOCKET_STORAGE);
+		drop_of(fresh.tree, DROP_SOCKET_STORAGE);
 }
 
 static inline int is_mptcp(struct sock *sk)
@@ -81,33 +100,79 @@ static inline int is_mptcp(struct sock *sk)
 	return bpf_core_field_exists(tcp->is_mptcp) && BPF_CORE_READ(tcp, is_mptcp);
 }
 
+/*
+ * The kernel has cloned the listener's storage to its connection, which is the first event of that.
+ * With Fast Open it is served from here on.
+ */
+static inline void connection_born(__u32 copy, struct sock *sk)
+{
+	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (tracked)
+		tracked_find_port(tracked, sk);
+	if (tracked && !(copy && connection_of(sk)))
+		connection_track(sk, tracked, bpf_ktime_get_ns());
+}
+
+static inline int syn_had_data(struct sock *sk)
+{
+	struct tcp_sock *tcp = (struct tcp_sock *)sk;
+
+	return BPF_CORE_READ_BITFIELD_PROBED(tcp, syn_data_acked);
+}
+
+static inline void connection_established(struct sock *sk, struct tracked *tracked)
+{
+	__u64 key = (__u64)sk;
+
+	if (is_mptcp(sk))
+		bpf_map_delete_elem(&connections, &key);
+	else if (tracked->born_ns && syn_had_data(sk) && unread_bytes(sk))
+		conn_readable(&tracked->conn, tracked->born_ns);
+}
+
+static inline void client_left(struct sock *sk, struct tracked *tracked)
+{
+	struct endpoint_shard *shard = tracked_current(tracked);
+
+	conn_fin(&tracked->conn, bpf_ktime_get_ns());
+	if (shard)
+		accepted_decide(sk, tracked, shard);
+}
+
 /* Leaving the states in which answers can be sent ends a connection for us. */
+static inline void connection_leaves(struct sock *sk, struct tracked *tracked, int newstate)
+{
+	struct socket *socket = sk->sk_socket;
+	struct stream stream;
+
+	stream_read(sk, &stream);
+	stream.leaving = newstate == TCP_FIN_WAIT1;
+	connection_closed(tracked, socket ? socket->file : NULL, &stream);
+}
+
 SPARED_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, int oldstate,
 	    int newstate)
 {
 	struct tracked *tracked;
-	struct socket *socket;
 	__u64 key = (__u64)sk;
 
-	if (newstate == TCP_LISTEN || oldstate == TCP_LISTEN || newstate == TCP_CLOSE_WAIT)
-		return 0;
-	if (newstate == TCP_ESTABLISHED) {
-		/* The kernel has cloned the listener's storage to its connection. */
-		tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
-		if (tracked)
-			tracked_find_port(tracked, sk);
-		if (tracked && !is_mptcp(sk) && !(copy && connection_of(sk)))
-			connection_track(sk, tracked, bpf_ktime_get_ns());
+	if (oldstate == TCP_LISTEN) {
+		if (newstate == TCP_SYN_RECV)
+			connection_born(copy, sk);
 		return 0;
 	}
-	tracked = connection_of(sk);
+	tracked = newstate == TCP_LISTEN ? NULL : connection_of(sk);
 	if (!tracked)
 		return 0;
-	if (!tracked->conn.closed) {
-		socket = sk->sk_socket;
-		connection_closed(tracked, socket ? socket->file : NULL, unread_bytes(sk),
-				  sent_sequence(sk));
-	}
+	if (oldstate == TCP_FIN_WAIT1)
+		connection_left(tracked, newstate);
+	if (newstate == TCP_CLOSE_WAIT)
+		client_left(sk, tracked);
+	else if (newstate == TCP_ESTABLISHED)
+		connection_established(sk, tracked);
+	else if (!conn_is_over(&tracked->conn))
+		connection_leaves(sk, tracked, newstate);
 	if (newstate == TCP_CLOSE)
 		bpf_map_delete_elem(&connections, &key);
 	return 0;
@@ -117,9 +182,10 @@ SPARED_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, i
 
 /*
  * Whether a segment brings new bytes in order: what has come before or comes too early is none.
- * *end becomes the sequence number after its last byte.
+ * *end becomes the sequence number after its last byte, *acked that of the last byte of ours that
+ * it tells to have come.
  */
-static inline int segment_readable(struct sock *sk, struct sk_buff *skb, __u32 *end)
+static inline int segment_readable(struct sock *sk, struct sk_buff *skb, __u32 *end, __u32 *acked)
 {
 	unsigned char *header = BPF_CORE_READ(skb, data);
 	__u32 length = BPF_CORE_READ(skb, len), sequence, next;
@@ -127,36 +193,30 @@ static inline int segment_readable(struct sock *sk, struct sk_buff *skb, __u32 *
 
 	/* The header of TCP begins at skb->data (net/ipv4/tcp_input.c, tcp_rcv_established). */
 	bpf_probe_read_kernel(&sequence, sizeof(sequence), header + 4);
+	bpf_probe_read_kernel(acked, sizeof(*acked), header + 8);
 	bpf_probe_read_kernel(&offset, sizeof(offset), header + 12);
 	length -= (offset >> 4) * 4;
 	next = BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt);
 	sequence = __builtin_bswap32(sequence);
 	*end = sequence + length;
+	*acked = __builtin_bswap32(*acked);
 	return (__s32)length > 0 && (__s32)(sequence - next) <= 0 && (__s32)(*end - next) > 0;
 }
 
 SPARED_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_buff *skb)
 {
 	struct tracked *tracked = connection_of(sk);
-	__u32 end;
+	__u32 end, acked = 0;
 
-	if (tracked && !tracked->conn.closed && segment_readable(sk, skb, &end) &&
-	    event_is_new(copy, &tracked->arrived_seq, end))
-		conn_readable(&tracked->conn, bpf_ktime_get_ns());
+	if (!tracked || conn_is_over(&tracked->conn) || !segment_readable(sk, skb, &end, &acked) ||
+	    !event_is_new(copy, &tracked->arrived_seq, end))
+		return 0;
+	conn_mixes(&tracked->conn, acked == sent_sequence(sk));
+	conn_readable(&tracked->conn, bpf_ktime_get_ns());
 	return 0;
 }
 
 /* --- system calls --------------------------------------------------------------------------- */
-
-static inline struct file *descriptor_file(struct task_struct *task, __u32 fd)
-{
-	struct fdtable *table = task->files->fdt;
-	struct file *file = NULL;
-
-	if (fd < table->max_fds)
-		bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
-	return file;
-}
 
 /*
  * The tracked connection behind a file. Most files are none, so the cheap question comes first:
@@ -174,21 +234,24 @@ static inline struct tracked *file_connection(struct file *file, struct sock **s
 		return NULL;
 	*sk = BPF_CORE_READ(socket, sk);
 	tracked = connection_of(*sk);
-	if (!tracked || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+	if (!tracked || !file_is_socket(file))
 		return NULL;
 	return tracked;
 }
 
 /*
- * Whatever came before a connection's first read has come with the end of the handshake: all later
- * segments pass tcp_probe.
+ * Whatever came before a connection's first read and did not pass tcp_probe has come with the
+ * segment that made the connection. With Fast Open that was the SYN, and more may have passed
+ * since.
  */
-static inline __u64 first_arrival(struct tracked *tracked, __u64 arrived)
+static inline __u64 first_arrival(struct tracked *tracked, struct sock *sk, __u64 arrived)
 {
-	__u64 established = tracked->established_ns;
+	__u64 born = tracked->born_ns;
 
-	tracked->established_ns = 0;
-	return arrived ? arrived : established;
+	if (!born)
+		return arrived;
+	tracked->born_ns = 0;
+	return arrived && !syn_had_data(sk) ? arrived : born;
 }
 
 static inline void descriptor_read(__u32 copy, struct task_struct *task, __u32 fd, long bytes)
@@ -198,24 +261,34 @@ static inline void descriptor_read(__u32 copy, struct task_struct *task, __u32 f
 	struct tracked *tracked = file_connection(file, &sk);
 	struct endpoint_shard *shard;
 	struct thread *thread;
-	__u64 arrived;
+	struct reading reading = {};
 
 	if (!tracked || !event_is_new(copy, &tracked->read_seq, read_sequence(sk)))
 		return;
 	thread = thread_of(task);
-	shard = reader_shard(tracked, thread, task);
+	shard = reader_shard(tracked, thread);
+	if (!shard) {
+		reader_assign(tracked);
+		shard = tracked_shard(tracked);
+	}
 	if (!shard)
 		return;
 	if (!thread)
 		thread = thread_of(task); /* the process may have become a service just now */
 	__sync_fetch_and_add(&shard->received_bytes, bytes);
-	if (!tracked->accepted)
-		accepted_count(file, tracked, shard, 0);
-	if (tracked->conn.closed)
+	if (tracked->accepted != ACCEPTED_COUNTED)
+		accepted_count_read(file, tracked, shard, 0);
+	if (tracked->conn.closed) {
+		connection_read_unmeasured(tracked, thread, unread_bytes(sk));
 		return;
-	arrived = first_arrival(tracked, conn_take(&tracked->conn));
+	}
+	reading.arrived = first_arrival(tracked, sk, conn_take(&tracked->conn));
 	conn_left(&tracked->conn, unread_bytes(sk));
-	connection_read(tracked, shard, thread, arrived, sent_sequence(sk));
+	reading.sent_seq = sent_sequence(sk);
+	reading.round_ns = round_trip(sk);
+	reading.bytes = bytes;
+	if (connection_read(tracked, shard, &reading))
+		connection_bind(tracked, thread, task, file, 0);
 }
 
 static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 fd, long bytes)
@@ -234,8 +307,10 @@ static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 f
 		return;
 	__sync_fetch_and_add(&shard->sent_bytes, bytes);
 	if (!tracked->accepted)
-		accepted_count(file, tracked, shard, 0);
-	connection_sent(tracked, shard, left_ns(sk), unread_bytes(sk), sent_sequence(sk));
+		accepted_count(file, tracked, shard, 0, 0);
+	connection_sent(tracked, left_ns(sk), unread_bytes(sk), sent_sequence(sk), bytes);
+	if (sender_is_new(tracked, task))
+		connection_bind(tracked, thread_of(task), task, file, 1);
 }
 
 static inline void descriptor_accepted(struct task_struct *task, __u32 fd)
@@ -245,9 +320,9 @@ static inline void descriptor_accepted(struct task_struct *task, __u32 fd)
 	struct endpoint_shard *shard = tracked ? tracked_current(tracked) : NULL;
 	__u64 now = bpf_ktime_get_ns();
 
-	if (shard && tracked->established_ns && now > tracked->established_ns &&
+	if (shard && tracked->born_ns && now > tracked->born_ns &&
 	    !__sync_lock_test_and_set(&tracked->waited, 1))
-		hist_add(&shard->accept_wait, now - tracked->established_ns);
+		hist_add(&shard->accept_wait, now - tracked->born_ns);
 }
 
 /* A look at bytes that stay where they are is no read. */
@@ -294,6 +369,7 @@ int requests_adopt(struct bpf_iter__task_file *ctx)
 	struct tracked *tracked;
 	struct sock *sk;
 
+	walk_pause(ctx->meta);
 	if (!ctx->task || !file)
 		return 0;
 	sk = file_tcp_sock(file);
@@ -305,30 +381,6 @@ int requests_adopt(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
-/* The sweep, first part: listening sockets. */
-SEC("iter/bpf_sk_storage_map")
-int requests_sweep_listeners(struct bpf_iter__bpf_sk_storage_map *ctx)
-{
-	struct tracked *tracked = ctx->value;
-	struct endpoint_gauges *gauges;
-	struct sock *sk = ctx->sk;
-	__u32 slot;
-
-	if (!sk || !tracked || sk->__sk_common.skc_state != TCP_LISTEN)
-		return 0;
-	tracked_find_port(tracked, sk);
-	slot = tracked_current(tracked) ? tracked->slot : SLOT_OTHER;
-	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
-	if (!gauges)
-		return 0;
-	gauges->sockets++;
-	if (tracked_current(tracked))
-		sweep_listener(sk, tracked, gauges);
-	else
-		listener_seek(tracked);
-	return 0;
-}
-
 /* The sweep, second part: connections. One at a time, as the first. */
 SEC("iter/bpf_map_elem")
 int requests_sweep_connections(struct bpf_iter__bpf_map_elem *ctx)
@@ -336,18 +388,24 @@ int requests_sweep_connections(struct bpf_iter__bpf_map_elem *ctx)
 	struct tracked *tracked = ctx->value;
 	struct endpoint_gauges *gauges;
 	struct endpoint_shard *shard;
+	struct stream stream;
 	__u64 *key = ctx->key;
 	__u32 slot;
 
 	if (!key || !tracked)
 		return 0;
+	walk_pause(ctx->meta);
+	tracked_seek(tracked);
 	shard = tracked_current(tracked);
 	slot = shard ? tracked->slot : SLOT_OTHER;
 	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
 	if (!gauges)
 		return 0;
 	gauges->sockets++;
-	if (shard)
-		sweep_connection(tracked, shard, gauges, unread_bytes((struct sock *)*key));
+	if (!shard)
+		return 0;
+	accepted_decide((struct sock *)*key, tracked, shard);
+	stream_read((struct sock *)*key, &stream);
+	sweep_connection(tracked, shard, gauges, &stream);
 	return 0;
 }

@@ -6,26 +6,38 @@
  * pool has one writer. The other hooks only mark; the walk over tasks writes a shard of its own.
  */
 #include "lib/kernel.h"
-#include "lib/maps.h"
+#include "core/maps.h"
+#include "core/pools.h"
+#include "threads/sleepers.h"
 #include "lib/spares.h"
+#include "lib/histogram.h"
 #include "lib/task.h"
-#include "lib/trees.h"
+#include "core/trees.h"
+#include "threads/turns.h"
 #include "machine/names.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define SHARD_OF_WALKS cpus
+#define SHARD_NONE (~0U)
 
 static inline struct pool_shard *pool_shard_at(__u32 pool, __u32 shard)
 {
 	__u32 index = pool * (cpus + 1) + shard;
 
-	return bpf_map_lookup_elem(&pool_states, &index);
+	return shard > SHARD_OF_WALKS ? NULL : bpf_map_lookup_elem(&pool_states, &index);
 }
 
-/*
- * Functions that are not static are verified once, by themselves, and not again for every path that
- * leads to them: that keeps loading fast (measured: 5 s without, 0.1 s with).
- */
-#define VERIFIED_ALONE __attribute__((noinline))
+/* Where the hooks on this CPU write. One whose number was not possible must not write another's. */
+static inline __u32 shard_here(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	if (cpu < cpus)
+		return cpu;
+	drop(DROP_CPU_UNKNOWN);
+	return SHARD_NONE;
+}
 
 struct name {
 	char bytes[COMM_LEN];
@@ -39,11 +51,6 @@ VERIFIED_ALONE int name_pattern(const struct name *comm, struct name *pattern)
 	return 0;
 }
 
-VERIFIED_ALONE int sleeper_state(const struct sleeper *sleeper)
-{
-	return sleeper ? (int)classify(sleeper) : STATE_WAIT;
-}
-
 /* --- pools ---------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) __u32 pool_take(const struct pool_key *key, struct tree *tree)
@@ -54,21 +61,23 @@ static __attribute__((noinline)) __u32 pool_take(const struct pool_key *key, str
 
 	if (!key || !tree)
 		return SLOT_OTHER;
-	slot = slot_take(&free_pools, &pool_slots, key, DROP_POOLS_FULL, &fresh);
+	slot = slot_take(&free_pools, &pool_slots, key, key->tree, DROP_POOLS_FULL, &fresh);
 	info = bpf_map_lookup_elem(&pool_info, &slot);
 	if (!fresh || !info)
 		return slot;
 	__sync_fetch_and_add(&tree->pools, 1);
+	share_take(tree->uid, SHARE_POOLS);
 	info->tree = key->tree;
+	info->role = key->role;
 	__builtin_memcpy(info->name, key->name, COMM_LEN);
 	__sync_lock_test_and_set(&info->used, 1);
 	return slot;
 }
 
-/* The pool of a thread of @index that is called @comm: its own, the tree's `other`, or slot 0. */
-static __attribute__((noinline)) __u32 pool_find(__u32 index, struct task_struct *task)
+/* The pool of a thread of @index: that of its role and name, the tree's `other`, or slot 0. */
+static __attribute__((noinline)) __u32 pool_find(__u32 index, __u32 role, struct task_struct *task)
 {
-	struct pool_key key = { .tree = index };
+	struct pool_key key = { .tree = index, .role = role };
 	struct tree *tree = tree_at(index);
 	struct name comm = {}, pattern = {};
 	__u32 *slot;
@@ -81,9 +90,9 @@ static __attribute__((noinline)) __u32 pool_find(__u32 index, struct task_struct
 	slot = bpf_map_lookup_elem(&pool_slots, &key);
 	if (slot)
 		return *slot;
-	if (tree->pools < POOLS_PER_TREE)
+	if (tree->pools < POOLS_PER_TREE && share_left(tree->uid, SHARE_POOLS, pools_max))
 		return pool_take(&key, tree);
-	drop(DROP_POOLS_FULL);
+	drop_of(index, DROP_POOLS_FULL);
 	__builtin_memset(key.name, 0, COMM_LEN);
 	__builtin_memcpy(key.name, "other", 6);
 	slot = bpf_map_lookup_elem(&pool_slots, &key);
@@ -92,16 +101,30 @@ static __attribute__((noinline)) __u32 pool_find(__u32 index, struct task_struct
 
 /* --- accounting ----------------------------------------------------------------------------- */
 
-static inline void shard_open(struct pool_shard *shard)
+/*
+ * Everybody sees what is written before a step, then the step, then what is written after it. x86
+ * writes in this order by itself, so that the compiler is all that must keep it; elsewhere it takes
+ * the only barrier that BPF has, an exchange: its JITs make it a full one.
+ */
+static inline void shard_step(struct pool_shard *shard)
 {
+#if defined(__TARGET_ARCH_x86)
+	__asm__ __volatile__("" ::: "memory");
 	*(volatile __u64 *)&shard->seq = shard->seq + 1;
 	__asm__ __volatile__("" ::: "memory");
+#else
+	__sync_lock_test_and_set(&shard->seq, shard->seq + 1);
+#endif
+}
+
+static inline void shard_open(struct pool_shard *shard)
+{
+	shard_step(shard);
 }
 
 static inline void shard_close(struct pool_shard *shard)
 {
-	__asm__ __volatile__("" ::: "memory");
-	*(volatile __u64 *)&shard->seq = shard->seq + 1;
+	shard_step(shard);
 }
 
 /* Leaves the old place for the new one, at @now; the caller has exchanged `where`. */
@@ -147,13 +170,13 @@ static inline void thread_set(struct task_struct *task, struct thread *thread, _
 
 	if (moved) {
 		thread->stale = moved - 1;
-		pool = pool_find(thread->tree, task);
+		pool = pool_find(thread->tree, thread->role, task);
 		if (!thread->tree)
 			state = STATE_NONE;
 	}
 	new = thread_where(pool, state);
 	old = __sync_lock_test_and_set(&thread->where, new);
-	account(old, new, now, bpf_get_smp_processor_id());
+	account(old, new, now, shard_here());
 	if (moved)
 		thread_count(thread, thread->tree);
 	thread->since_ns = now;
@@ -176,42 +199,6 @@ static inline int thread_watched(const struct thread *thread)
 
 /* --- hooks ---------------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) int sleeper_read(struct task_struct *task, struct sleeper *sleeper)
-{
-	struct pt_regs *regs;
-
-	if (!task || !sleeper)
-		return 0;
-	sleeper->io_worker = task->flags & PF_IO_WORKER;
-	sleeper->compat = task_compat(task);
-	sleeper->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
-	sleeper->uninterruptible = task->__state & TASK_UNINTERRUPTIBLE;
-	sleeper->alone = task->signal->live.counter == 1;
-	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	sleeper->syscall = regs_syscall(regs);
-	regs_args(regs, sleeper->args);
-	sleeper->sp = regs->sp;
-	return 0;
-}
-
-/*
- * Whether the request that @thread has read is in service. The connection may be gone: then it was
- * closed before, and what has the address now has no request that was first read at that
- * nanosecond.
- */
-static inline int thread_in_request(struct thread *thread)
-{
-	struct conn conn; /* its head is enough */
-
-	if (!thread->request)
-		return 0;
-	if (!bpf_probe_read_kernel(&conn, CONN_HEAD_BYTES, (const void *)thread->request) &&
-	    conn_serves(&conn, thread->request_ns))
-		return 1;
-	thread->request = 0;
-	return 0;
-}
-
 static inline void switch_out(struct task_struct *task, struct thread *thread, bool preempt,
 			      __u64 now)
 {
@@ -219,28 +206,39 @@ static inline void switch_out(struct task_struct *task, struct thread *thread, b
 	__u32 pool = where_pool(thread->where);
 	struct sleeper sleeper = {};
 	struct pool_waits *waits;
-	__u64 waited, lock;
+	__u64 waited, lock, ran = 0;
 
-	if (where_state(thread->where) == STATE_RUNNING)
+	if (where_state(thread->where) == STATE_RUNNING) {
 		thread_ran(thread, now);
-	if (!(run_state & TASK_DEAD) && (preempt || !run_state)) {
-		thread_set(task, thread, STATE_RUNNABLE, now);
+		ran = now - thread->since_ns;
+	}
+	state = classify_run_state(run_state, preempt);
+	if (state != STATE_NONE) {
+		thread_set(task, thread, state, now);
 		return;
 	}
 	sleeper_read(task, &sleeper);
-	sleeper.in_request = thread_in_request(thread);
 	if (sleeper.syscall == SYS_RESTART_SYSCALL)
 		sleeper.syscall = thread->syscall;
 	thread->syscall = sleeper.syscall;
+	sleeper_place(thread, &sleeper);
+	if (thread->word.address && !(run_state & TASK_DEAD))
+		word_review(thread, &sleeper, ran);
+	if (sleeper.syscall == SYS_FUTEX && !sleeper.compat)
+		sleeper.lock = futex_lock(thread, &sleeper);
 	state = run_state & TASK_DEAD ? STATE_NONE : sleeper_state(&sleeper);
-	lock = mutex_block(&thread->mutex, state, sleeper.sp) ? 0 : sleeper_lock(&sleeper);
-	if (thread_block(thread, state, lock, now, &waited)) {
+	if (state != STATE_NONE && turn_matters(thread, &sleeper))
+		state = turn_take(thread, &sleeper, state);
+	lock = mutex_block(&thread->mutex, state, sleeper.sp) ? 0 : sleeper.lock;
+	if (state == STATE_IDLE)
+		thread->left_ns = now;
+	if (thread_block(thread, state, lock, now, &waited) && !(thread->turns & TURN_TAKEN)) {
 		waits = pool_waits_here(pool);
 		if (waits)
 			hist_add(&waits->mutex, waited);
 	}
 	if (state == STATE_NONE)
-		thread_gone(thread, now, bpf_get_smp_processor_id());
+		thread_gone(thread, now, shard_here());
 	else
 		thread_set(task, thread, state, now);
 }
@@ -263,6 +261,8 @@ static inline void wait_record(const struct thread *thread, __u64 now)
 static inline void switch_in(struct task_struct *task, struct thread *thread, __u64 now)
 {
 	wait_record(thread, now);
+	if (thread->turns & TURN_SLEPT && thread->blocked != STATE_RUNNING)
+		turn_pass(thread);
 	thread_resume(thread, now);
 	thread_set(task, thread, STATE_RUNNING, now);
 }
@@ -320,7 +320,7 @@ int BPF_PROG(threads_wakeup_new, struct task_struct *task)
 	if (!thread_watched(thread))
 		return 0;
 	thread_set(task, thread, STATE_RUNNABLE, bpf_ktime_get_ns());
-	shard = pool_shard_at(where_pool(thread->where), bpf_get_smp_processor_id());
+	shard = pool_shard_at(where_pool(thread->where), shard_here());
 	if (!shard)
 		return 0;
 	shard_open(shard);
@@ -347,10 +347,14 @@ SPARED_PROG("tp_btf/task_rename", threads_rename, struct task_struct *task)
 static inline __u32 task_state(struct task_struct *task)
 {
 	struct sleeper sleeper = {};
+	__u32 state;
 
-	if (!task->__state)
-		return task->on_cpu ? STATE_RUNNING : STATE_RUNNABLE;
+	state = classify_run_state(task->__state, 0);
+	if (state != STATE_NONE)
+		return state == STATE_RUNNABLE && task->on_cpu ? STATE_RUNNING : state;
 	sleeper_read(task, &sleeper);
+	if (sleeper.syscall == SYS_FUTEX && !sleeper.compat)
+		sleeper.lock = futex_lock_of_other(&sleeper);
 	return sleeper_state(&sleeper);
 }
 
@@ -369,14 +373,14 @@ static inline void thread_adopt(struct task_struct *task, struct thread *thread,
 	thread->stale = 1;
 	old = thread->where;
 	state = where_state(old) == STATE_NONE ? task_state(task) : where_state(old);
-	new = thread_where(pool_find(tree, task), state);
+	new = thread_where(pool_find(tree, thread->role, task), state);
 	if (__sync_val_compare_and_swap(&thread->where, old, new) != old)
 		return;
-	account(old, new, bpf_ktime_get_ns(), cpus);
+	account(old, new, bpf_ktime_get_ns(), SHARD_OF_WALKS);
 	thread_count(thread, tree);
 	/* It may have switched for the last time just before: exit_state is set before that. */
 	if (task->exit_state)
-		thread_gone(thread, bpf_ktime_get_ns(), cpus);
+		thread_gone(thread, bpf_ktime_get_ns(), SHARD_OF_WALKS);
 }
 
 /*
@@ -394,7 +398,7 @@ static inline __u32 walk_tree(struct task_struct *task)
 		return index;
 	index = tree_of(leader_task->real_parent);
 	tree = tree_at(index);
-	if (!tree || tree->cgroup != cgroup_of(leader_task))
+	if (!tree || !tree_has_place_of(tree, leader_task))
 		return 0;
 	leader = thread_make(leader_task);
 	if (leader)
@@ -422,5 +426,62 @@ int threads_walk(struct bpf_iter__task *ctx)
 		tree_refuse(tree);
 	else if (thread->counted != tree || where_pool(thread->where) == SLOT_OTHER)
 		thread_adopt(task, thread, tree);
+	return 0;
+}
+
+/* --- judging -------------------------------------------------------------------------------- */
+
+/*
+ * What a thread waits for is judged when it goes to sleep, by the request that it is at. That can
+ * end while it sleeps on, as another thread answers, and where tasks wait and not threads user
+ * space tells so a moment later. Then it has been idle since: the walk says so, for no hook of a
+ * send may write a pool's shard.
+ */
+__u64 judging_ns, judged_ns; /* when the walk in progress began, and the last that has ended */
+
+static inline int thread_is_over(struct task_struct *task, struct thread *thread, __u32 state,
+				 __u64 *end_ns)
+{
+	*end_ns = 0;
+	switch (state) {
+	case STATE_LOCK:
+		return turn_is_known(thread);
+	case STATE_WAIT:
+	case STATE_NETWORK:
+		return thread->request && sleeper_is_over(task, thread, end_ns);
+	default:
+		return 0;
+	}
+}
+
+static inline void thread_judge(struct task_struct *task, struct thread *thread)
+{
+	__u64 old = thread->where, now = bpf_ktime_get_ns(), end, new;
+
+	if (!thread_is_over(task, thread, where_state(old), &end))
+		return;
+	new = thread_where(where_pool(old), STATE_IDLE);
+	end = binding_end(end, thread->since_ns, judged_ns, now);
+	if (__sync_val_compare_and_swap(&thread->where, old, new) == old)
+		account(old, new, end, cpus);
+}
+
+SEC("iter/task")
+int threads_judge(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread *thread;
+
+	if (!task) {
+		judged_ns = judging_ns;
+		return 0;
+	}
+	if (!ctx->meta->seq_num)
+		judging_ns = bpf_ktime_get_ns();
+	if (task->flags & PF_KTHREAD || task->exit_state)
+		return 0;
+	thread = thread_of(task);
+	if (thread_watched(thread))
+		thread_judge(task, thread);
 	return 0;
 }

@@ -7,27 +7,37 @@
 #ifndef WORKLOAD_ABI_DROPS_H
 #define WORKLOAD_ABI_DROPS_H
 
-#define DROP_LIST(DROP)                                                                           \
-	DROP(TREES_FULL, "workload_table_full", "no free slot for a listening process")           \
-	DROP(ENDPOINTS_FULL, "endpoint_table_full", "endpoint measured as `other`")               \
-	DROP(POOLS_FULL, "pool_table_full", "thread measured in a pool `other`")                  \
-	DROP(SOCKET_STORAGE, "socket_untracked", "no memory for the state of a socket")           \
-	DROP(THREAD_STORAGE, "thread_untracked", "no memory for the state of a thread")           \
-	DROP(THREAD_BUSY, "thread_busy",                                                          \
-	     "call of a mutex function while the state of its thread was in use (before Linux "   \
-	     "6.2)")                                                                              \
-	DROP(BACKLOG_ADOPT, "connection_untracked",                                               \
-	     "in an accept queue when the exporter started")                                      \
-	DROP(UNPAIRED, "request_unpaired", "request whose arrival was not seen: in no histogram") \
-	DROP(SKIPPED, "program_skipped", "event while the same program ran on that CPU")          \
-	DROP(STALE, "slot_stale", "event of a socket whose workload was already retired")         \
-	DROP(DOORBELL, "doorbell_full",                                                           \
-	     "wake-up of user space lost; made up for at the next scrape")                        \
-	DROP(TORN, "torn_read", "pool shard kept changing while it was read")                     \
-	DROP(IDENTITY, "identity_unreadable",                                                     \
-	     "process gone or unreadable: named by its thread name")                              \
-	DROP(WORKLOADS_FULL, "workload_limit", "workload shown as `other`")                       \
-	DROP(SERIES_FULL, "row_limit", "row shown as `other`")                                    \
+#define DROP_LIST(DROP)                                                                            \
+	DROP(TREES_FULL, "workload_table_full",                                                    \
+	     "no free slot for a listening process, or its user has its share")                    \
+	DROP(ENDPOINTS_FULL, "endpoint_table_full", "endpoint measured as `other`")                \
+	DROP(NAMESPACES_FULL, "namespace_table_full", "overflows of a listener are not counted")   \
+	DROP(POOLS_FULL, "pool_table_full", "thread measured in a pool `other`")                   \
+	DROP(SOCKET_STORAGE, "socket_untracked", "no memory for the state of a socket")            \
+	DROP(THREAD_STORAGE, "thread_untracked", "no memory for the state of a thread")            \
+	DROP(THREAD_BUSY, "thread_busy",                                                           \
+	     "event of a thread while the state of one was in use on that CPU (before Linux 6.2)") \
+	DROP(WORD_FORGOTTEN, "lock_word_forgotten",                                                \
+	     "whether a word is a lock has to be learnt anew: no room")                            \
+	DROP(LISTENING_FULL, "listener_table_full",                                                \
+	     "listener whose open connections were not looked for: connection_untracked")          \
+	DROP(CPU_UNKNOWN, "cpu_unknown", "thread event on a CPU that was not possible at start")   \
+	DROP(BACKLOG_ADOPT, "connection_untracked",                                                \
+	     "in an accept queue when the exporter started")                                       \
+	DROP(UNPAIRED, "request_unpaired", "request whose arrival was not seen: in no histogram")  \
+	DROP(SKIPPED, "program_skipped", "event while the same program ran on that CPU")           \
+	DROP(STALE, "slot_stale", "event of a socket whose workload was already retired")          \
+	DROP(DOORBELL, "doorbell_full",                                                            \
+	     "wake-up of user space lost; made up for at the next scrape")                         \
+	DROP(TORN, "torn_read",                                                                    \
+	     "pool shard kept changing while it was read, or told times that cannot be")           \
+	DROP(IDENTITY, "identity_unreadable",                                                      \
+	     "service gone or unreadable: without exe, and named by its unit, container or "       \
+	     "thread")                                                                             \
+	DROP(IDENTITY_LATE, "identity_late",                                                       \
+	     "service that could not be looked at in time; it is tried again, later each time")    \
+	DROP(WORKLOADS_FULL, "workload_limit", "workload shown as `other`")                        \
+	DROP(SERIES_FULL, "row_limit", "row shown as `other`")                                     \
 	DROP(WALK, "walk_failed", "walk over threads or descriptors failed")
 
 enum drop_reason {

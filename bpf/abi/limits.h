@@ -13,12 +13,16 @@
 #define ENDPOINTS_MAX 1024U /* (tree, port) */
 #define POOL_STATES_BYTES_MAX (16U << 20) /* pools times CPUs: fewer pools on large machines */
 #define POOLS_MIN 128U
-#define POOLS_MAX 1024U /* (tree, thread name pattern) */
+#define POOLS_MAX 1024U /* (tree, role, thread name pattern) */
 /* One tree with endless ports or thread names must not starve the others: its own `other` follows.
  */
 #define ENDPOINTS_PER_TREE 64U
-#define POOLS_PER_TREE 32U
+#define POOLS_PER_TREE 64U /* 32 names, each in both roles */
 #define CONNECTIONS_MAX 65536U /* syscall backend: open connections */
+#define LANES                                                                                      \
+	8U /* socket backend: lists of connections that a sweep goes through, see requests/lanes.h \
+	    */
+#define LANE_LIST(LANE) LANE(0) LANE(1) LANE(2) LANE(3) LANE(4) LANE(5) LANE(6) LANE(7)
 #define SHARDS_MAX 8U /* copies of the atomically written cells, a power of two */
 
 #endif

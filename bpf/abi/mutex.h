@@ -41,12 +41,4 @@ static inline __u32 mutex_cookie_function(__u64 cookie)
 	return cookie & 0xff;
 }
 
-/* What the iterator mutex_processes writes: one for each process that belongs to a tree. */
-struct mutex_process {
-	__u64 start_ns; /* start_boottime of its leader */
-	__u32 tgid; /* in the initial pid namespace */
-	__u32 exec_id; /* changes with every exec */
-};
-_Static_assert(sizeof(struct mutex_process) == 16, "struct mutex_process has a hole");
-
 #endif

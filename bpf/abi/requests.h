@@ -35,21 +35,33 @@ struct endpoint_info {
 };
 _Static_assert(sizeof(struct endpoint_info) == 16, "struct endpoint_info has a hole");
 
-struct endpoint_shard {
-	__u32 generation; /* as endpoint_info's: a socket that remembers another one is stale */
-	__u32 zero;
+/*
+ * What is counted of an endpoint, and shown as it is: 64-bit cells, added up one by one. So one
+ * that is added here is merged, kept over restarts and never falls back without more being said.
+ */
+struct endpoint_counts {
 	__u64 abandoned[STAGES];
 	__u64 accepted[IO_MODELS];
 	__u64 received_bytes;
 	__u64 sent_bytes;
 	__u64 unrequested_sends; /* sends with no request in service */
-	__u64 overflows; /* listener's sk_drops, as differences; shard 0 only */
+	__u64 goodbyes; /* turns that end a connection and want no answer */
+	__u64 unanswered_reads; /* after an answer, of what nothing answers */
+	__u64 multiplexed; /* connections that carry many requests at a time */
+	__u64 accept_queue_overflows; /* shard 0 only */
 	struct hist queue;
 	struct hist service;
-	struct hist duration;
 	struct hist accept_wait; /* handshake done until accepted; syscall backend only */
 };
-_Static_assert(sizeof(struct endpoint_shard) == 8 * 11 + 4 * sizeof(struct hist),
+
+struct endpoint_shard {
+	__u32 generation; /* as endpoint_info's: a socket that remembers another one is stale */
+	__u32 tree; /* to which the endpoint belongs */
+	struct endpoint_counts;
+	__u64 duration[HIST_BUCKETS]; /* its sum is that of queue and service */
+};
+_Static_assert(sizeof(struct endpoint_shard) ==
+		       8 + sizeof(struct endpoint_counts) + 8 * HIST_BUCKETS,
 	       "struct endpoint_shard has a hole");
 
 /* Array `endpoint_gauges`, one per slot: zeroed by user space, filled by one sweep. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Pools: threads of a tree whose names follow one pattern, and where their time goes.
+ * Pools: threads of a tree that have one role and whose names follow one pattern, and where their
+ * time goes.
  *
  * For state s, n[s] threads are in it and total time = A[s] + n[s] * now (mod 2^64, read as
  * signed): on entering n += 1, A -= now, on leaving n -= 1, A += now. So an interval that is still
@@ -33,19 +34,38 @@ enum thread_state {
 	STATE_NONE = STATES, /* not accounted: not yet seen, or gone */
 };
 
+/*
+ * ROLE(identifier, label). Serving: the thread has read or answered a request. It is decided once
+ * and kept while the thread lives, since a worker that happens to rest is one all the same. What
+ * merely shares a process and a name with those that serve (a master, an acceptor, a housekeeper)
+ * must not dilute how busy they are.
+ */
+#define POOL_ROLE_LIST(ROLE) \
+	ROLE(OTHER, "other") \
+	ROLE(SERVING, "serving")
+
+enum pool_role {
+#define ROLE(id, label) POOL_##id,
+	POOL_ROLE_LIST(ROLE)
+#undef ROLE
+		POOL_ROLES,
+};
+
 struct pool_key {
 	__u32 tree;
-	__u32 zero;
+	__u32 role;
 	char name[COMM_LEN]; /* normalised, NUL-padded: keys are compared as bytes */
 };
 
 /* Array `pool_info`, one per slot; used is set last. */
 struct pool_info {
 	__u32 tree;
+	__u32 role;
 	__u32 used;
+	__u32 zero;
 	char name[COMM_LEN];
 };
-_Static_assert(sizeof(struct pool_info) == 24, "struct pool_info has a hole");
+_Static_assert(sizeof(struct pool_info) == 32, "struct pool_info has a hole");
 
 /*
  * Array `pool_states`: slot * (CPUs + 1) + CPU. A shard has a single writer, the scheduler hooks of
@@ -62,7 +82,10 @@ struct pool_shard {
 };
 _Static_assert(sizeof(struct pool_shard) == 192, "struct pool_shard is not three cache lines");
 
-/* Array `pool_waits`: slot * shards + shard, atomic additions only. */
+/*
+ * Array `pool_waits`: slot * shards + shard, atomic additions only. 64-bit cells, shown as they
+ * are: see struct endpoint_counts.
+ */
 struct pool_waits {
 	struct hist runqueue;
 	struct hist disk;

@@ -14,7 +14,7 @@
 #define WORKLOAD_LIB_SPARES_H
 
 #include "lib/kernel.h"
-#include "lib/maps.h"
+#include "lib/knobs.h"
 
 /* As BPF_PROG with its section, for the same arguments; @copy is 0 in the program itself. */
 /* clang-format off */
@@ -35,20 +35,20 @@
 	_Pragma("GCC diagnostic pop")
 /* clang-format on */
 
-/*
- * Whether an event is still to be handled. @sequence is a number that the event has moved, @last
- * where the socket remembers it. The first copy never asks in vain: it is the first that runs.
- * Where two threads send on one socket at the same instant, one send may count twice.
- */
-static inline int event_is_new(__u32 copy, __u32 *last, __u32 sequence)
+static inline int event_has_moved(__u32 copy, __u32 *last, __u32 sequence)
 {
-	__u32 before;
+	__u32 before = *last;
 
-	if (!spares)
-		return 1;
-	before = *last;
 	*last = sequence;
 	return !copy || before != sequence;
 }
+
+/*
+ * Whether an event is still to be handled. @sequence is a number that the event has moved, read
+ * only where there are spares; @last where the socket remembers it. The first copy never asks in
+ * vain: it is the first that runs. Where two threads send on one socket at the same instant, one
+ * send may count twice.
+ */
+#define event_is_new(copy, last, sequence) (!spares || event_has_moved(copy, last, sequence))
 
 #endif

@@ -21,6 +21,11 @@ static inline void regs_args(const struct pt_regs *regs, __u64 args[4])
 	args[3] = regs->r10;
 }
 
+static inline __u64 regs_ip(const struct pt_regs *regs)
+{
+	return regs->ip;
+}
+
 static inline __u32 task_compat(const struct task_struct *task)
 {
 	return task->thread_info.status & TS_COMPAT;
@@ -58,6 +63,11 @@ static inline void regs_args(const struct pt_regs *regs, __u64 args[4])
 	args[3] = regs->regs[3];
 }
 
+static inline __u64 regs_ip(const struct pt_regs *regs)
+{
+	return regs->pc;
+}
+
 static inline __u32 task_compat(const struct task_struct *task)
 {
 	return (task->thread_info.flags & TIF_32BIT) != 0;
@@ -79,6 +89,22 @@ static inline __s32 regs_result(const struct pt_regs *regs)
 }
 
 #endif
+
+/* An address; another task's may be gone already. */
+static inline struct file *descriptor_file(struct task_struct *task, __u32 fd)
+{
+	struct fdtable *table = task->files->fdt;
+	struct file *file = NULL;
+
+	if (fd < table->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
+	return file;
+}
+
+static inline int file_is_socket(struct file *file)
+{
+	return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
+}
 
 static inline __s64 task_syscall(struct task_struct *task)
 {

@@ -1,62 +1,58 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Why a thread sleeps, told from the system call it sleeps in. The order of the rules and the
- * meaning of the futex operations were measured; see the README's section on states.
+ * meaning of the futex operations were measured; see "What threads do" in bpf/README.md.
  */
 #ifndef WORKLOAD_MACHINE_CLASSIFY_H
 #define WORKLOAD_MACHINE_CLASSIFY_H
 
 #include "abi/threads.h"
+#include "machine/futex.h"
 #include "machine/syscalls.h"
+
+/* How far the request is that a thread is in, if any: of its answer nothing was sent, or a part. */
+enum { IN_NOTHING, IN_SERVICE, IN_ANSWER };
+
+/* What a thread waits for, where that is one descriptor: see descriptor_of(). */
+enum { TARGET_UNKNOWN, TARGET_CLIENT, TARGET_SOCKET, TARGET_OTHER };
+
+/* include/linux/sched.h */
+#define TASK_DEAD 0x0080U
+#define TASK_RTLOCK_WAIT 0x1000U
+
+/*
+ * The state of a thread that leaves its CPU, where its run state alone tells; STATE_NONE: it is
+ * gone, or sleeps, and what for is another question. With PREEMPT_RT it also sleeps on the kernel's
+ * own spinlocks, on its way to whatever it was about to do: a futex included, so no wait ends here.
+ */
+static inline __u32 classify_run_state(__u32 run_state, int preempt)
+{
+	if (run_state & TASK_DEAD)
+		return STATE_NONE;
+	if (preempt || !run_state)
+		return STATE_RUNNABLE;
+	return run_state & TASK_RTLOCK_WAIT ? STATE_WAIT : STATE_NONE;
+}
 
 /* What is known of a thread that has just gone to sleep. */
 struct sleeper {
 	__s64 syscall; /* number; negative: none (a page fault) */
 	__u64 args[4];
 	__u64 sp; /* user stack pointer */
-	__u32 io_worker; /* PF_IO_WORKER */
+	__u64 ip; /* and where it goes on */
+	__u64 lock; /* in futex(2): the address of the lock that it waits for; 0: for none */
+	__u32 kernel_worker; /* of io_uring or vhost: its registers tell nothing */
 	__u32 compat; /* a 32-bit system call: other numbers, not looked at */
 	__u32 iowait;
 	__u32 uninterruptible;
-	__u32 in_request;
+	__u32 in_request; /* IN_ */
+	__u32 target; /* TARGET_: CLIENT is the connection of that request */
+	__u32 events; /* that it polls for */
 	__u32 alone; /* the only thread of its process */
+	__u32 tasks; /* of a runtime that runs tasks: none of them is this thread */
 };
 
-/* include/uapi/linux/futex.h */
-#define FUTEX_PRIVATE_FLAG 0x80U
-#define FUTEX_CMD_MASK 0x7fU /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME (0x100) */
-#define FUTEX_WAIT 0U
-#define FUTEX_LOCK_PI 6U
-#define FUTEX_WAIT_BITSET 9U
-#define FUTEX_LOCK_PI2 13U
-
-#define FUTEX_WAITERS 0x80000000U
-
-#define OWN_FRAME_BYTES 512ULL
-
-/*
- * The word's expected value tells a lock from a park: 2 is glibc's, Go's and Rust's "locked, with
- * waiters", 3 glibc's rwlock, FUTEX_WAITERS with an owner is musl's mutex and glibc's robust one;
- * whoever waits for something to do expects 0 (condition variables, semaphores, Java's and Go's
- * parking) or -1 (musl's semaphores).
- */
-static inline int futex_is_lock(__u32 op, __u32 expected)
-{
-	if ((op & FUTEX_CMD_MASK) == FUTEX_WAIT && expected > FUTEX_WAITERS && expected != ~0U)
-		return 1;
-	switch (op & FUTEX_CMD_MASK) {
-	case FUTEX_LOCK_PI:
-	case FUTEX_LOCK_PI2:
-		return 1;
-	case FUTEX_WAIT:
-		return expected == 2;
-	case FUTEX_WAIT_BITSET:
-		/* Shared, it is pthread_join, and 2 or 3 a thread of a container. */
-		return op & FUTEX_PRIVATE_FLAG && (expected == 2 || expected == 3);
-	default:
-		return 0;
-	}
-}
+#define POLLOUT 4U /* include/uapi/asm-generic/poll.h */
 
 /*
  * At a lock that is not private the only thread of a process waits for another process: outside of
@@ -64,18 +60,38 @@ static inline int futex_is_lock(__u32 op, __u32 expected)
  */
 static inline __u32 classify_lock(const struct sleeper *sleeper, __u32 flags)
 {
-	int turn = sleeper->alone && !sleeper->in_request && !(flags & FUTEX_PRIVATE_FLAG);
+	int turn = sleeper->alone && sleeper->in_request != IN_SERVICE &&
+		   !(flags & FUTEX_PRIVATE_FLAG);
 
 	return turn ? STATE_IDLE : STATE_LOCK;
 }
 
+/*
+ * Whether @lock, which is or may be the one that @sleeper waits for (0: none), may be held by a
+ * thread that waits for work, so that all others wait for their turn. Only where the lock is the
+ * word slept on, without a timeout, and of one process: what becomes of another is not seen.
+ */
+static inline int sleeper_may_take_turns(const struct sleeper *sleeper, __u64 lock, __u32 state)
+{
+	return lock && lock == sleeper->args[0] && !sleeper->args[3] &&
+	       sleeper->args[1] & FUTEX_PRIVATE_FLAG && sleeper->in_request != IN_SERVICE &&
+	       (state == STATE_LOCK || state == STATE_IDLE);
+}
+
+/*
+ * Before its answer has begun a request waits with the thread that has read it; after that the
+ * thread goes back to where it waits for work. Where tasks wait, a thread of theirs is free.
+ */
+static inline __u32 classify_park(const struct sleeper *sleeper)
+{
+	return sleeper->in_request == IN_SERVICE && !sleeper->tasks ? STATE_WAIT : STATE_IDLE;
+}
+
 static inline __u32 classify_futex(const struct sleeper *sleeper)
 {
-	/* musl's condition variable waits for a 2 in the frame of pthread_cond_wait itself. */
-	if (sleeper->args[0] - sleeper->sp >= OWN_FRAME_BYTES &&
-	    futex_is_lock(sleeper->args[1], sleeper->args[2]))
+	if (sleeper->lock)
 		return classify_lock(sleeper, sleeper->args[1]);
-	return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
+	return classify_park(sleeper);
 }
 
 static inline int syscall_syncs(__s64 number)
@@ -93,9 +109,39 @@ static inline int syscall_syncs(__s64 number)
 	}
 }
 
+/* In the middle of a request on something other than its client, whatever else that is. */
+static inline __u32 classify_target(const struct sleeper *sleeper)
+{
+	if (!sleeper->in_request)
+		return STATE_IDLE;
+	return sleeper->target == TARGET_SOCKET ? STATE_NETWORK : STATE_WAIT;
+}
+
+/* Who reads from its client, or from a socket outside of a request, waits for work. */
+static inline __u32 classify_read(const struct sleeper *sleeper)
+{
+	return sleeper->target == TARGET_CLIENT ? STATE_IDLE : classify_target(sleeper);
+}
+
+static inline __u32 classify_receive(const struct sleeper *sleeper)
+{
+	if (sleeper->target == TARGET_CLIENT)
+		return STATE_IDLE;
+	return sleeper->in_request ? STATE_NETWORK : STATE_IDLE;
+}
+
+/* Nobody waits for work by writing. */
+static inline __u32 classify_write(const struct sleeper *sleeper)
+{
+	if (sleeper->target == TARGET_CLIENT || sleeper->target == TARGET_SOCKET)
+		return STATE_NETWORK;
+	return classify_target(sleeper);
+}
+
 /*
  * Without descriptors it is a sleep. With one, in the middle of a request, it is a client library
- * that waits for its answer (libpq, JDBC, sockets with a timeout); an event loop waits for more.
+ * that waits for its answer (libpq, JDBC, sockets with a timeout), or an answer that waits for its
+ * client; an event loop waits for more.
  */
 static inline __u32 classify_poll(const struct sleeper *sleeper)
 {
@@ -103,7 +149,12 @@ static inline __u32 classify_poll(const struct sleeper *sleeper)
 
 	if (!descriptors)
 		return STATE_SLEEP;
-	return descriptors == 1 && sleeper->in_request ? STATE_NETWORK : STATE_IDLE;
+	if (descriptors > 1)
+		return STATE_IDLE;
+	if (sleeper->target == TARGET_CLIENT && sleeper->events & POLLOUT)
+		return STATE_NETWORK;
+	return sleeper->target == TARGET_OTHER ? classify_target(sleeper)
+					       : classify_receive(sleeper);
 }
 
 static inline __u32 classify_syscall(const struct sleeper *sleeper)
@@ -111,13 +162,9 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 	switch (sleeper->syscall) {
 	case SYS_FUTEX:
 		return classify_futex(sleeper);
-	case SYS_FUTEX_WAIT:
-		/* futex_wait(2): the expected value is the second argument, flags the fourth. */
-		if (sleeper->args[1] == 2)
-			return classify_lock(sleeper, sleeper->args[3]);
-		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
+	case SYS_FUTEX_WAIT: /* no library's lock does so */
 	case SYS_FUTEX_WAITV:
-		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
+		return classify_park(sleeper);
 #ifdef SYS_POLL
 	case SYS_POLL:
 		return classify_poll(sleeper);
@@ -145,7 +192,7 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 	case SYS_RECVFROM:
 	case SYS_RECVMSG:
 	case SYS_RECVMMSG:
-		return sleeper->in_request ? STATE_NETWORK : STATE_IDLE;
+		return classify_receive(sleeper);
 	case SYS_CONNECT:
 	case SYS_SENDTO:
 	case SYS_SENDMSG:
@@ -153,20 +200,24 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 		return STATE_NETWORK;
 	case SYS_READ:
 	case SYS_READV:
+	case SYS_SPLICE:
+		return classify_read(sleeper);
 	case SYS_WRITE:
 	case SYS_WRITEV:
 	case SYS_SENDFILE:
-	case SYS_SPLICE:
-	/* For other processes: a master for its children, a worker for its turn to accept. */
+		return classify_write(sleeper);
+	/* For other processes: a master for its children, */
 	case SYS_WAIT4:
 	case SYS_WAITID:
+		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
+	/* a worker for its turn to accept. */
 	case SYS_FCNTL:
 	case SYS_FLOCK:
 	case SYS_SEMOP:
 	case SYS_SEMTIMEDOP:
 	case SYS_MSGRCV:
 	case SYS_MQ_TIMEDRECEIVE:
-		return sleeper->in_request ? STATE_WAIT : STATE_IDLE;
+		return sleeper->in_request == IN_SERVICE ? STATE_WAIT : STATE_IDLE;
 	default:
 		return STATE_WAIT;
 	}
@@ -174,7 +225,7 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 
 static inline __u32 classify(const struct sleeper *sleeper)
 {
-	if (sleeper->io_worker)
+	if (sleeper->kernel_worker)
 		return sleeper->iowait || sleeper->uninterruptible ? STATE_DISK : STATE_IDLE;
 	if (sleeper->compat)
 		return sleeper->iowait ? STATE_DISK : STATE_WAIT;
@@ -187,10 +238,50 @@ static inline __u32 classify(const struct sleeper *sleeper)
 	return classify_syscall(sleeper);
 }
 
-/* The lock that a thread in STATE_LOCK waits for. */
-static inline __u64 sleeper_lock(const struct sleeper *sleeper)
+/*
+ * Where the one descriptor is that a call waits for, if there is such a one: in its first argument,
+ * or in the struct pollfd in user memory to which that points.
+ */
+enum { DESCRIPTOR_NONE, DESCRIPTOR_PASSED, DESCRIPTOR_POLLED };
+
+static inline __u32 descriptor_of(const struct sleeper *sleeper)
 {
-	return sleeper->args[0];
+	switch (sleeper->syscall) {
+#ifdef SYS_POLL
+	case SYS_POLL:
+#endif
+	case SYS_PPOLL:
+		return (__u32)sleeper->args[1] == 1 ? DESCRIPTOR_POLLED : DESCRIPTOR_NONE;
+	case SYS_RECVFROM:
+	case SYS_RECVMSG:
+	case SYS_RECVMMSG:
+	case SYS_READ:
+	case SYS_READV:
+	case SYS_SPLICE:
+	case SYS_WRITE:
+	case SYS_WRITEV:
+	case SYS_SENDFILE:
+		return DESCRIPTOR_PASSED;
+	default:
+		return DESCRIPTOR_NONE;
+	}
+}
+
+/* Calls that take descriptors of any kind; by the others they are sockets. */
+static inline int syscall_takes_any(__s64 number)
+{
+	return number != SYS_RECVFROM && number != SYS_RECVMSG && number != SYS_RECVMMSG;
+}
+
+static inline int syscall_parks(__s64 number)
+{
+	return number == SYS_FUTEX || number == SYS_FUTEX_WAIT || number == SYS_FUTEX_WAITV;
+}
+
+/* By these nobody waits for work. */
+static inline int syscall_writes(__s64 number)
+{
+	return number == SYS_WRITE || number == SYS_WRITEV || number == SYS_SENDFILE;
 }
 
 #endif

@@ -11,52 +11,23 @@
 #ifndef WORKLOAD_MACHINE_REQUESTS_H
 #define WORKLOAD_MACHINE_REQUESTS_H
 
-#include "abi/kernel_types.h"
-
-/* Values of phase; any other one is the time of the last send of an answered request. */
-#define PHASE_IDLE 0ULL
-#define PHASE_SERVICE 1ULL
-
-#define QUEUE_UNKNOWN (~0ULL) /* the request's arrival was not seen */
-#define SETTLE_NS 1000000000ULL /* an answer is complete when it is this old */
-
-/* Reads and sends write the first part, arrivals the second: a cache line for each CPU's. */
-struct conn {
-	__u64 phase;
-	__u64 read_ns; /* first read of the request in progress: with the phase, which one it is */
-	__u64 queue_ns; /* how long it had waited, or QUEUE_UNKNOWN */
-	__u64 settled_ns; /* last send of the request that the sweep ended last; 0 if none */
-	__u32 start_seq; /* what had been sent before it (tcp_sock.write_seq) */
-	__u32 closed;
-	__u64 pad[3];
-
-	__u64 arrived_ns; /* first unread byte of the waiting request; 0 if none waits */
-	__u64 next_ns; /* first arrival after that one; 0 if there was none */
-	__u64 latest_ns; /* last arrival of bytes */
-};
-#define CONN_HEAD_BYTES offsetof(struct conn, pad) /* what conn_serves() looks at, and more */
-_Static_assert(offsetof(struct conn, arrived_ns) == 64, "struct conn is not in cache lines");
-
-/* A request that has ended. */
-struct request {
-	__u64 queue_ns; /* QUEUE_UNKNOWN: not to be recorded, but counted as lost */
-	__u64 service_ns;
-};
-
-/* What an event did; a read can end one request and begin the next. */
-#define REQUEST_ENDED 1U
-#define REQUEST_BEGAN 2U
-#define REQUEST_ABANDONED_QUEUED 4U
-#define REQUEST_ABANDONED_SERVICE 8U
-#define REQUEST_ANSWERED 16U /* first send of an answer */
-#define REQUEST_UNREQUESTED 32U /* a send that answers nothing */
-#define REQUEST_UNSEEN 64U /* read on a way that no hook sees, and never answered */
+#include "machine/connection.h"
+#include "machine/protocol.h"
 
 static inline void conn_ended(const struct conn *conn, __u64 end_ns, struct request *request)
 {
 	request->queue_ns = conn->queue_ns;
 	/* The clocks of two CPUs may differ by a little. */
 	request->service_ns = end_ns > conn->read_ns ? end_ns - conn->read_ns : 0;
+}
+
+/* @waits: the client has got all that was sent, when it sends more. */
+static inline void conn_mixes(struct conn *conn, int waits)
+{
+	if (!waits && conn->mixed < MIXED_MANY)
+		conn->mixed += MIXED_WEIGHT;
+	else if (waits && conn->mixed && conn->mixed < MIXED_MANY)
+		conn->mixed--;
 }
 
 /* There are unread data bytes on the connection. Only the first since the last read is stamped. */
@@ -89,24 +60,154 @@ static inline void conn_left(struct conn *conn, int unread)
 		__sync_val_compare_and_swap(&conn->arrived_ns, 0, next);
 }
 
+static inline int conn_is_http(const struct conn *conn)
+{
+	return conn->protocol >= PROTOCOL_HTTP;
+}
+
+/* Whether it takes the first bytes of a read to tell what it is: where it need not be a turn. */
+static inline int conn_asks_bytes(const struct conn *conn)
+{
+	return conn->protocol == PROTOCOL_NEW || conn->protocol == PROTOCOL_HTTP_BODIES ||
+	       conn->protocol == PROTOCOL_MYSQL ||
+	       (conn->protocol == PROTOCOL_HTTP && conn->piece_ns && conn->phase == PHASE_SERVICE);
+}
+
+/* What @word, the first bytes of a read, begins with, if it is asked for. */
+static inline __u32 conn_begins(const struct conn *conn, __u64 word)
+{
+	if (conn->protocol == PROTOCOL_MYSQL)
+		return mysql_begins(word, conn->phase == PHASE_SERVICE &&
+						  conn->taken == MYSQL_HEADER_BYTES);
+	return protocol_read_begins(word);
+}
+
+static inline int begins_http(__u32 begins)
+{
+	return begins == BEGINS_REQUEST || begins == BEGINS_UPLOAD;
+}
+
+static inline __u32 protocol_of(__u32 begins)
+{
+	switch (begins) {
+	case BEGINS_REQUEST:
+	case BEGINS_UPLOAD:
+		return PROTOCOL_HTTP;
+	case BEGINS_LOGIN:
+		return PROTOCOL_MYSQL;
+	case BEGINS_TLS:
+		return PROTOCOL_TLS;
+	default:
+		return PROTOCOL_OTHER;
+	}
+}
+
+static inline void conn_learn(struct conn *conn, __u32 begins)
+{
+	if (conn->protocol == PROTOCOL_NEW)
+		conn->protocol = protocol_of(begins);
+	if (conn->protocol == PROTOCOL_HTTP && begins == BEGINS_UPLOAD)
+		conn->protocol = PROTOCOL_HTTP_BODIES;
+}
+
+static inline void conn_begin(struct conn *conn, const struct reading *reading)
+{
+	__u64 now = reading->now, arrived = reading->arrived;
+
+	conn->read_ns = now;
+	conn->paused = 0;
+	conn->taken = reading->bytes < 0xffff ? reading->bytes : 0xffff;
+	conn->queue_ns = !arrived ? QUEUE_UNKNOWN : now > arrived ? now - arrived : 0;
+}
+
 /*
- * @sent_seq: tcp_sock.write_seq, which tells an answer even when the hook that follows its send has
- * not run yet (two threads).
+ * Whether what was read of the request in progress was none, and wanted no answer. With HTTP/1 that
+ * was the rest of a body, at which nobody has looked: the next request has come after it.
  */
-static inline __u32 conn_read(struct conn *conn, __u64 now, __u64 arrived, __u32 sent_seq,
+static inline int conn_begins_anew(const struct conn *conn, const struct reading *reading)
+{
+	if (conn->protocol == PROTOCOL_HTTP)
+		return begins_http(reading->begins) && reading->arrived > conn->piece_ns;
+	return conn->protocol == PROTOCOL_TLS && conn->taken <= UNANSWERED_BYTES &&
+	       reading->arrived > conn->piece_ns + UNANSWERED_NS + 2 * reading->round_ns;
+}
+
+/* What was read is no request: the connection is as after the answer before. */
+static inline __u32 conn_withdraw(struct conn *conn, __u64 now)
+{
+	conn->settled_ns = now;
+	__sync_val_compare_and_swap(&conn->phase, PHASE_SERVICE, PHASE_IDLE);
+	return REQUEST_UNANSWERED;
+}
+
+/* One more read of the request in progress. */
+static inline __u32 conn_piece(struct conn *conn, const struct reading *reading)
+{
+	__u32 taken = conn->taken + reading->bytes;
+
+	if (reading->begins == BEGINS_UNANSWERED && conn->taken == MYSQL_HEADER_BYTES)
+		return conn_withdraw(conn, reading->now);
+	if (conn->piece_ns && conn_begins_anew(conn, reading)) {
+		conn_begin(conn, reading);
+		conn->piece_ns = reading->now;
+		if (conn->protocol == PROTOCOL_HTTP)
+			conn->protocol = PROTOCOL_HTTP_BODIES;
+		return REQUEST_UNANSWERED | REQUEST_BEGAN;
+	}
+	conn->taken = taken < 0xffff ? taken : 0xffff;
+	if (conn->piece_ns)
+		conn->piece_ns = reading->now;
+	return 0;
+}
+
+/* A command without an answer, or the rest of a body whose request is answered already. */
+static inline int conn_is_rest(const struct conn *conn, __u32 begins)
+{
+	return begins == BEGINS_UNANSWERED ||
+	       (conn->protocol == PROTOCOL_HTTP_BODIES && begins == BEGINS_OTHER);
+}
+
+/*
+ * From now on no turn of the connection is measured, nor is the present one: only whether bytes
+ * wait to be read is known.
+ */
+static inline __u32 conn_multiplexed(struct conn *conn)
+{
+	if (__sync_val_compare_and_swap(&conn->closed, CONN_OPEN, CONN_MULTIPLEXED) != CONN_OPEN)
+		return 0;
+	__sync_lock_test_and_set(&conn->phase, PHASE_IDLE);
+	return REQUEST_MULTIPLEXED;
+}
+
+/* HTTP/1 is exempt: a client that sends the rest of a body has been answered early. */
+static inline int conn_is_multiplexed(const struct conn *conn, __u32 begins)
+{
+	return begins == BEGINS_PREFACE || (conn->mixed >= MIXED_MANY && !conn_is_http(conn));
+}
+
+static inline __u32 conn_read(struct conn *conn, const struct reading *reading,
 			      struct request *ended)
 {
-	__u64 phase, seen = conn->phase;
+	__u64 phase, seen = conn->phase, now = reading->now;
 	__u32 start = conn->start_seq, events = REQUEST_BEGAN;
 
+	if (conn_is_multiplexed(conn, reading->begins))
+		return conn_multiplexed(conn);
+	if (seen == PHASE_SERVICE && reading->sent_seq == start)
+		return conn_piece(conn, reading);
+	if (reading->begins)
+		conn_learn(conn, reading->begins);
+	if (conn_is_rest(conn, reading->begins)) {
+		conn->piece_ns = now;
+		return REQUEST_UNANSWERED;
+	}
 	if (seen == PHASE_SERVICE) {
-		if (sent_seq == start)
-			return 0; /* one more piece of the same request */
-		if (__sync_val_compare_and_swap(&conn->start_seq, start, sent_seq) != start)
+		if (__sync_val_compare_and_swap(&conn->start_seq, start, reading->sent_seq) !=
+		    start)
 			return 0; /* another read was first */
 	} else {
 		/* Before the phase: whoever finds a request in service compares with it. */
-		conn->start_seq = sent_seq;
+		conn->start_seq = reading->sent_seq;
 	}
 	phase = __sync_lock_test_and_set(&conn->phase, PHASE_SERVICE);
 	if (phase == PHASE_SERVICE && seen != PHASE_SERVICE)
@@ -114,20 +215,22 @@ static inline __u32 conn_read(struct conn *conn, __u64 now, __u64 arrived, __u32
 	if (phase != PHASE_IDLE) {
 		/* Answered, its send yet to be told: it ended before these bytes came, if new. */
 		if (phase == PHASE_SERVICE)
-			phase = arrived > conn->read_ns ? arrived : now;
+			phase = reading->arrived > conn->read_ns ? reading->arrived : now;
 		conn_ended(conn, phase, ended);
 		events |= REQUEST_ENDED;
 	}
-	conn->read_ns = now;
-	conn->queue_ns = !arrived ? QUEUE_UNKNOWN : now > arrived ? now - arrived : 0;
+	conn_begin(conn, reading);
+	conn->piece_ns = phase != PHASE_IDLE || conn->settled_ns ? now : 0;
 	return events;
 }
 
 /*
- * The bytes that arrived were taken on a way that no hook sees (splice from the socket), and now an
- * answer is sent: a request, but nobody knows how long it waited.
+ * The bytes that arrived were taken on a way that no hook sees (splice from the socket) or with the
+ * rest of a body, at @read_ns, and now an answer is sent: a request, but nobody knows how long it
+ * waited.
  */
-static inline __u32 conn_read_unseen(struct conn *conn, __u64 now, struct request *ended)
+static inline __u32 conn_read_unseen(struct conn *conn, __u64 read_ns, __u64 now,
+				     struct request *ended)
 {
 	__u64 phase = __sync_lock_test_and_set(&conn->phase, now);
 	__u32 events = REQUEST_BEGAN | REQUEST_ANSWERED;
@@ -136,59 +239,166 @@ static inline __u32 conn_read_unseen(struct conn *conn, __u64 now, struct reques
 		conn_ended(conn, phase, ended);
 		events |= REQUEST_ENDED;
 	}
-	conn->read_ns = now;
+	conn->read_ns = read_ns;
+	conn->paused = 0;
 	conn->queue_ns = QUEUE_UNKNOWN;
 	return events;
 }
 
+/* Whether the rest of a body was read after the last send. */
+static inline int conn_has_rest(const struct conn *conn)
+{
+	return conn->piece_ns > (conn->phase ? conn->phase : conn->settled_ns);
+}
+
 /*
- * Bytes were handed to the kernel; @unread: some that arrived are still there; @sent_seq is
- * write_seq after it.
+ * Whether it takes the first bytes of a send to tell what it is: it may ask for the rest of the
+ * request, or answer one that came with the rest of a body.
+ */
+static inline int conn_asks_sent_bytes(const struct conn *conn, __u32 sent_seq)
+{
+	if (conn->protocol < PROTOCOL_HTTP)
+		return 0;
+	if (conn->phase == PHASE_SERVICE)
+		return sent_seq - conn->start_seq == PROTOCOL_CONTINUE_BYTES;
+	return conn->protocol == PROTOCOL_HTTP_BODIES && conn_has_rest(conn);
+}
+
+/* Whether what conn_sent() does may depend on unread bytes: not with the first send of an answer.
+ */
+static inline int conn_asks_unread(const struct conn *conn)
+{
+	return conn->phase != PHASE_SERVICE;
+}
+
+/*
+ * Bytes were handed to the kernel; @unread: some that arrived are still there, or nobody has asked;
+ * @sent_seq is write_seq after it; @begins: BEGINS_, where conn_asks_sent_bytes().
  */
 static inline __u32 conn_sent(struct conn *conn, __u64 now, int unread, __u32 sent_seq,
-			      struct request *ended)
+			      __u32 begins, struct request *ended)
 {
 	__u64 phase = conn->phase;
 
+	conn->told_seq = sent_seq;
 	if (phase != PHASE_SERVICE && !unread && conn->arrived_ns &&
 	    __sync_lock_test_and_set(&conn->arrived_ns, 0))
-		return conn_read_unseen(conn, now, ended);
+		return conn_read_unseen(conn, now, now, ended);
+	if (phase != PHASE_SERVICE && begins == BEGINS_ANSWER)
+		return conn_read_unseen(conn, conn->piece_ns, now, ended);
 	if (phase == PHASE_IDLE)
 		return REQUEST_UNREQUESTED;
+	if (begins == BEGINS_CONTINUE && phase == PHASE_SERVICE) {
+		conn->start_seq = sent_seq; /* no answer yet */
+		return 0;
+	}
 	if (phase == PHASE_SERVICE && sent_seq == conn->start_seq)
 		return 0; /* of the previous request, which the read has already ended */
 	if (__sync_val_compare_and_swap(&conn->phase, phase, now) != phase)
 		return 0; /* another send or the sweep was first, within nanoseconds */
-	return phase == PHASE_SERVICE ? REQUEST_ANSWERED : 0;
+	if (phase == PHASE_SERVICE)
+		return REQUEST_ANSWERED;
+	if (now >= phase + PAUSE_NS)
+		conn->paused = 1;
+	return 0;
+}
+
+/* A send is under way: it has given bytes to TCP, which the client has not got yet, and blocks. */
+static inline int conn_blocks(const struct conn *conn, const struct stream *stream)
+{
+	return stream->sent_seq != conn->told_seq && stream->sent_seq != stream->acked_seq;
+}
+
+/* The client will send no more. */
+static inline void conn_fin(struct conn *conn, __u64 now)
+{
+	if (!conn->fin_ns)
+		conn->fin_ns = now;
+}
+
+/* When the request in service began to arrive, as far as it was seen. */
+static inline __u64 conn_first_ns(const struct conn *conn)
+{
+	return conn->queue_ns == QUEUE_UNKNOWN ? conn->read_ns : conn->read_ns - conn->queue_ns;
+}
+
+/* Whether the client's end came with bytes that have been there since @first. */
+static inline int conn_goodbye(const struct conn *conn, __u64 first)
+{
+	return conn->fin_ns && (__s64)(conn->fin_ns - first) <= (__s64)GOODBYE_NS;
 }
 
 /*
- * No more answers can be sent. @unread: some of the bytes that arrived are still there; if none
- * are, somebody has taken them on a way that no hook sees. What had come before the answer was sent
- * belongs to the answered request: a body that the server did not want. What came at the very end
- * of that answer did not: the end is no earlier than the last transmission (left_ns()).
+ * The connection ends before an answer. A server that closes as soon as it has read a goodbye may
+ * be faster than the client's FIN. After answers, that it closes so soon says what it has read;
+ * what was the first request of all it may have refused, so there the next event decides.
  */
-static inline __u32 conn_closed(struct conn *conn, __u64 now, int unread, __u32 sent_seq,
+static inline __u32 conn_unanswered(struct conn *conn, __u64 now, const struct stream *stream)
+{
+	conn->arrived_ns = 0; /* the rest of its body */
+	if (conn_goodbye(conn, conn_first_ns(conn)))
+		return REQUEST_GOODBYE;
+	if (!stream->leaving || conn->fin_ns || now > conn_first_ns(conn) + GOODBYE_NS)
+		return REQUEST_ABANDONED_SERVICE;
+	if (conn->piece_ns)
+		return REQUEST_GOODBYE;
+	conn->closed = CONN_LEFT;
+	return 0;
+}
+
+/* @crossed: the client has closed before it learned that the server had. */
+static inline __u32 conn_left_by_both(struct conn *conn, __u64 now, int crossed)
+{
+	if (__sync_val_compare_and_swap(&conn->closed, CONN_LEFT, CONN_CLOSED) != CONN_LEFT)
+		return 0;
+	if (crossed)
+		conn_fin(conn, now);
+	return conn_goodbye(conn, conn_first_ns(conn)) ? REQUEST_GOODBYE
+						       : REQUEST_ABANDONED_SERVICE;
+}
+
+/*
+ * No more answers can be sent. If no bytes that arrived are left, somebody has taken them on a way
+ * that no hook sees. What had come before the answer was sent belongs to the answered request: a
+ * body that the server did not want. What came at the very end of that answer did not: the end is
+ * no earlier than the last transmission (left_ns()).
+ */
+static inline __u32 conn_closed(struct conn *conn, __u64 now, const struct stream *stream,
 				struct request *ended)
 {
+	__u64 phase, arrived;
 	__u32 events = 0;
-	__u64 phase;
+	int under_way;
 
-	if (__sync_lock_test_and_set(&conn->closed, 1))
+	if (__sync_val_compare_and_swap(&conn->closed, CONN_OPEN, CONN_CLOSED) != CONN_OPEN)
 		return 0;
 	phase = __sync_lock_test_and_set(&conn->phase, PHASE_IDLE);
-	if (phase == PHASE_SERVICE && sent_seq == conn->start_seq) {
-		conn->arrived_ns = 0; /* the rest of its body */
-		return REQUEST_ABANDONED_SERVICE;
-	}
+	if (phase == PHASE_SERVICE && stream->sent_seq == conn->start_seq)
+		return conn_unanswered(conn, now, stream);
 	if (phase != PHASE_IDLE) {
-		conn_ended(conn, phase == PHASE_SERVICE ? now : phase, ended);
+		under_way = phase == PHASE_SERVICE || conn_blocks(conn, stream);
+		conn_ended(conn, under_way ? now : phase, ended);
 		events = REQUEST_ENDED;
 	}
-	if (__sync_lock_test_and_set(&conn->arrived_ns, 0) && conn->latest_ns >= phase &&
-	    conn->latest_ns >= conn->settled_ns)
-		events |= unread ? REQUEST_ABANDONED_QUEUED : REQUEST_UNSEEN;
-	return events;
+	arrived = __sync_lock_test_and_set(&conn->arrived_ns, 0);
+	if (!arrived || conn->latest_ns < phase || conn->latest_ns < conn->settled_ns)
+		return events;
+	if (!stream->unread)
+		return events | REQUEST_UNSEEN;
+	return events | (conn_goodbye(conn, arrived) ? REQUEST_GOODBYE : REQUEST_ABANDONED_QUEUED);
+}
+
+/*
+ * Whether the server is still handing over what it sends: it waits for room, or its send has given
+ * bytes to TCP and has not returned. Where nobody has told of bytes that were there at the last
+ * sweep already, no hook saw their send.
+ */
+static inline int conn_sends(struct conn *conn, const struct stream *stream)
+{
+	__u32 swept = conn->swept_seq;
+
+	conn->swept_seq = stream->sent_seq;
+	return stream->full || (stream->sent_seq != conn->told_seq && stream->sent_seq != swept);
 }
 
 /* The sweep passes by: an answer that is old enough is complete, and ended with its last send. */
@@ -205,21 +415,27 @@ static inline __u32 conn_settle(struct conn *conn, __u64 now, struct request *en
 	return REQUEST_ENDED;
 }
 
+/* No more events come, or none that count. */
+static inline int conn_is_over(const struct conn *conn)
+{
+	return conn->closed && conn->closed != CONN_MULTIPLEXED;
+}
+
 static inline int conn_in_service(const struct conn *conn)
 {
 	return !conn->closed && conn->phase == PHASE_SERVICE;
 }
 
-/* Whether the request that was first read at @read_ns is in service. */
-static inline int conn_serves(const struct conn *conn, __u64 read_ns)
+/* An answer that the sweep may end, unless its thread is still at it. */
+static inline int conn_answered(const struct conn *conn)
 {
-	return conn_in_service(conn) && conn->read_ns == read_ns;
+	return !conn->closed && conn->phase > PHASE_SERVICE;
 }
 
 /* Bytes that come while a request is in service belong to it (a body), until it is answered. */
 static inline int conn_queued(const struct conn *conn)
 {
-	return !conn->closed && conn->arrived_ns && conn->phase != PHASE_SERVICE;
+	return !conn_is_over(conn) && conn->arrived_ns && conn->phase != PHASE_SERVICE;
 }
 
 #endif

@@ -106,6 +106,15 @@
 #define SYS_FUTEX_WAITV 449
 #define SYS_FUTEX_WAIT 455
 
+static inline int syscall_is_epoll(__s64 number)
+{
+#ifdef SYS_EPOLL_WAIT
+	if (number == SYS_EPOLL_WAIT)
+		return 1;
+#endif
+	return number == SYS_EPOLL_PWAIT || number == SYS_EPOLL_PWAIT2;
+}
+
 /* What a system call does with the bytes of a socket, for the syscall backend. */
 #define ROLE_READ 1U /* takes bytes from its first argument */
 #define ROLE_SEND 2U /* gives bytes to its first argument */

@@ -8,9 +8,20 @@
 
 #include "abi/threads.h"
 #include "machine/mutex.h"
+#include "machine/words.h"
 
 /* Lock waits on one address with less running than this between them are one episode. */
 #define EPISODE_GAP_NS 20000ULL
+
+/* A word that may be a lock's (machine/words.h). */
+struct word_wait {
+	__u64 address; /* 0: none */
+	__u32 expected;
+	__u32 zero;
+};
+
+/* Bits: what is known of the locks at which a thread may have waited for its turn. */
+enum { TURN_SLEPT = 1, TURN_KNOWN = 2, TURN_TAKEN = 4 };
 
 /*
  * One thread. `where` is pool and state in one word, only ever exchanged or compared and swapped:
@@ -24,18 +35,27 @@ struct thread {
 	__u32 tree; /* the workload it shall be counted in, 0 for none */
 	__u32 counted; /* the one it is counted in: changes together with `where` */
 	__u32 process; /* leader: tree in which the process is counted */
-	__u32 stale; /* tree or name has changed: find the pool anew, at so many events */
-	__u32 blocked; /* state of the last switch-out */
+	__u32 stale; /* tree, role or name has changed: find the pool anew, at so many events */
+	__u16 role; /* enum pool_role */
+	__u16 blocked; /* state of the last switch-out */
 	__s32 syscall; /* of the last switch-out, for restart_syscall */
-	__u64 request; /* the request that it has read: address of its struct conn; 0: none */
-	__u64 request_ns; /* and that one's read_ns */
+	__u64 request; /* the request that it is at: address of its struct conn; 0: none */
+	__u64 request_ns; /* and that one's read_ns: see machine/binding.h */
 
+	__u64 client; /* the file of that connection, an address; 0: none */
+	__u64 left_ns; /* when it last went to wait for work */
+	__u32 by_send; /* it answers a request that another thread has read */
+	__u32 turns; /* TURN_: which parts of `turn` mean something */
 	__u64 lock_addr; /* the episode: which lock, */
 	__u64 lock_start_ns; /* first switch-out (0: no episode), */
 	__u64 lock_end_ns; /* last switch-in (0: still blocked), */
 	__u64 lock_ran_ns; /* and what the thread has run since that */
 	struct mutex_call mutex; /* while probes are on mutexes */
+	struct word_wait word; /* where it waited last, for what may be a lock */
+	struct word_turn turn;
 };
+
+#define THREAD_HEAD_BYTES offsetof(struct thread, lock_addr) /* what machine/binding.h looks at */
 
 static inline __u64 thread_where(__u32 pool, __u32 state)
 {
@@ -50,6 +70,20 @@ static inline __u32 where_pool(__u64 where)
 static inline __u32 where_state(__u64 where)
 {
 	return where & 0xff;
+}
+
+/*
+ * The thread that is running has read or answered a request: it serves from now on, and is in
+ * another pool from its next event on. That may come at any instant, hence the order.
+ */
+static inline void thread_serves(struct thread *thread)
+{
+	if (thread->role == POOL_SERVING)
+		return;
+	thread->role = POOL_SERVING;
+	__asm__ __volatile__("" ::: "memory");
+	if (!thread->stale)
+		thread->stale = 1;
 }
 
 /* The caller is the only writer of @shard; seq is odd meanwhile. */

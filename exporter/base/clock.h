@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clock of all dates inside the exporter: CLOCK_MONOTONIC, as in the kernel side's stamps. */
+/*
+ * The clock of all dates inside the exporter: CLOCK_MONOTONIC. That of the kernel side, which knows
+ * no time namespaces, may differ from it.
+ */
 #ifndef WORKLOAD_BASE_CLOCK_H
 #define WORKLOAD_BASE_CLOCK_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
@@ -11,46 +10,17 @@
 #define LOG_MESSAGE_BYTES 2048
 #define LOG_ESCAPE_BYTES 6 /* the longest: \u001f */
 
-static const char *const level_names[] = {
+const char *const log_level_names[LOG_LEVELS] = {
 	[LOG_LEVEL_ERROR] = "error",
 	[LOG_LEVEL_WARN] = "warn",
 	[LOG_LEVEL_INFO] = "info",
 	[LOG_LEVEL_DEBUG] = "debug",
 };
 
-static const char *const format_names[] = {
+const char *const log_format_names[LOG_FORMATS] = {
 	[LOG_FORMAT_LOGFMT] = "logfmt",
 	[LOG_FORMAT_JSON] = "json",
 };
-
-static int log_name_find(const char *const *names, size_t len, const char *text)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (strcmp(names[i], text) == 0)
-			return (int)i;
-	}
-	return -EINVAL;
-}
-
-int log_level_parse(const char *text, enum log_level *level)
-{
-	int found = log_name_find(level_names, sizeof(level_names) / sizeof(*level_names), text);
-
-	if (found < 0)
-		return found;
-	*level = (enum log_level)found;
-	return 0;
-}
-
-int log_format_parse(const char *text, enum log_format *format)
-{
-	int found = log_name_find(format_names, sizeof(format_names) / sizeof(*format_names), text);
-
-	if (found < 0)
-		return found;
-	*format = (enum log_format)found;
-	return 0;
-}
 
 /* Writes @byte, which JSON does not allow as it is, to @out; returns the end. */
 static char *log_escape_byte(char *out, unsigned char byte)
@@ -133,10 +103,10 @@ void log_line(const struct log *log, enum log_level level, const char *message, 
 	if (log->format == LOG_FORMAT_JSON)
 		len = snprintf(line, sizeof(line),
 			       "{\"ts\":\"%s\",\"level\":\"%s\",\"msg\":\"%s\"}\n", ts,
-			       level_names[level], escaped);
+			       log_level_names[level], escaped);
 	else
 		len = snprintf(line, sizeof(line), "ts=%s level=%s msg=\"%s\"\n", ts,
-			       level_names[level], escaped);
+			       log_level_names[level], escaped);
 	/* One write, so that lines of several processes on one terminal do not mix. */
 	fwrite(line, 1, (size_t)len, log->out);
 	fflush(log->out);

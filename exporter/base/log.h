@@ -11,6 +11,11 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum log_format { LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON };
+#define LOG_LEVELS (LOG_LEVEL_DEBUG + 1)
+#define LOG_FORMATS (LOG_FORMAT_JSON + 1)
+
+extern const char *const log_level_names[LOG_LEVELS]; /* as in lines and in --log.level */
+extern const char *const log_format_names[LOG_FORMATS]; /* as in --log.format */
 
 struct log {
 	FILE *out; /* not owned */
@@ -29,9 +34,5 @@ void log_line(const struct log *log, enum log_level level, const char *message, 
 #define log_warn(log, ...) log_line(log, LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_info(log, ...) log_line(log, LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(log, ...) log_line(log, LOG_LEVEL_DEBUG, __VA_ARGS__)
-
-/* "error", "warn", "info", "debug" or "logfmt", "json"; -EINVAL for others, output untouched. */
-int log_level_parse(const char *text, enum log_level *level);
-int log_format_parse(const char *text, enum log_format *format);
 
 #endif

@@ -8,10 +8,11 @@ static bool utf8_continues(unsigned char byte)
 	return (byte & 0xc0) == 0x80;
 }
 
-/* The second byte alone tells overlong forms, surrogates and numbers above U+10FFFF. */
+/* The second byte alone tells overlong forms, surrogates, numbers above U+10FFFF and controls. */
 static bool utf8_second_is_valid(unsigned char first, unsigned char second)
 {
 	switch (first) {
+	case 0xc2:
 	case 0xe0:
 		return second >= 0xa0 && second <= 0xbf;
 	case 0xed:
@@ -31,7 +32,7 @@ size_t utf8_length(const char *text)
 	size_t length;
 
 	if (byte[0] < 0x80)
-		return 1;
+		return !byte[0] || (byte[0] >= 0x20 && byte[0] != 0x7f);
 	if (byte[0] < 0xc2 || byte[0] > 0xf4)
 		return 0;
 	length = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Strict UTF-8 (RFC 3629), for text of unknown origin: thread names and paths are arbitrary bytes,
- * while every format that shows them requires valid UTF-8.
+ * while every format that shows them requires valid UTF-8. Control characters count as no
+ * characters either: on a terminal they would be commands.
  */
 #ifndef WORKLOAD_BASE_UTF8_H
 #define WORKLOAD_BASE_UTF8_H
@@ -14,8 +15,9 @@
 
 /*
  * Length in bytes (1 to 4) of the character that NUL-terminated @text begins with; 0 if its first
- * byte begins none: overlong forms, surrogates and what lies above U+10FFFF are none. An empty
- * @text has length 1 (its NUL). Reads no further than the NUL.
+ * byte begins none: overlong forms, surrogates, control characters (below U+0020, and from U+007F
+ * to U+009F) and what lies above U+10FFFF are none. An empty @text has length 1 (its NUL). Reads no
+ * further than the NUL.
  */
 size_t utf8_length(const char *text);
 

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "exposition/series.h"
-#include "metrics.h"
+#include "model/metrics.h"
 
 /* Length of the name without @suffix, if it ends so. */
 static size_t cut_suffix(const char *name, size_t len, const char *suffix)

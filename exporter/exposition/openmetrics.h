@@ -8,7 +8,7 @@
 #define WORKLOAD_EXPOSITION_OPENMETRICS_H
 
 #include "base/buffer.h"
-#include "snapshot.h"
+#include "model/snapshot.h"
 
 #define OPENMETRICS_CONTENT_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
 

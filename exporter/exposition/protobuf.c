@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "metrics.h"
+#include "model/metrics.h"
 
 typedef Io__Prometheus__Client__MetricFamily pb_family;
 typedef Io__Prometheus__Client__Metric pb_metric;

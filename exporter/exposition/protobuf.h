@@ -17,7 +17,7 @@
 #define WORKLOAD_EXPOSITION_PROTOBUF_H
 
 #include "base/buffer.h"
-#include "snapshot.h"
+#include "model/snapshot.h"
 
 #define PROTOBUF_CONTENT_TYPE                                                        \
 	"application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; " \

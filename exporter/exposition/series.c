@@ -95,9 +95,9 @@ static size_t series_plain_length(const char *value)
 	size_t len = 0, step;
 
 	for (; value[len]; len += step) {
-		if (value[len] == '"' || value[len] == '\\' || value[len] == '\n')
+		if (value[len] == '"' || value[len] == '\\')
 			break;
-		step = (unsigned char)value[len] < 0x80 ? 1 : utf8_length(value + len);
+		step = utf8_length(value + len);
 		if (!step)
 			break;
 	}
@@ -113,9 +113,7 @@ static void series_label_value(struct buffer *out, const char *value)
 		value += len;
 		if (!*value)
 			return;
-		if (*value == '\n')
-			buffer_text(out, "\\n");
-		else if (*value == '\\' || *value == '"')
+		if (*value == '\\' || *value == '"')
 			buffer_append(out, (const char[]){ '\\', *value }, 2);
 		else
 			buffer_text(out, UTF8_REPLACEMENT);

@@ -4,8 +4,9 @@
  * which differ only in what stands above the samples of a family and at the end.
  *
  * Numbers are written from integers: exact decimals, no floating point, no locale. Label values are
- * escaped, and each byte that is not UTF-8 becomes U+FFFD: names that differ only in such bytes
- * read alike, so who makes the rows of a snapshot must merge them first (base/utf8.h).
+ * escaped, and each byte that is not UTF-8 or a control character becomes U+FFFD: names that differ
+ * only in such bytes read alike, so who makes the rows of a snapshot must merge them first
+ * (base/utf8.h).
  */
 #ifndef WORKLOAD_EXPOSITION_SERIES_H
 #define WORKLOAD_EXPOSITION_SERIES_H
@@ -14,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "metrics.h"
+#include "model/metrics.h"
 
 #define SERIES_LE_BYTES 24
 

@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "exposition/series.h"
-#include "metrics.h"
+#include "model/metrics.h"
 
 /* Help texts are our own (metrics.def): without backslashes and line ends, so nothing is escaped.
  */

@@ -4,7 +4,7 @@
 #define WORKLOAD_EXPOSITION_TEXT_H
 
 #include "base/buffer.h"
-#include "snapshot.h"
+#include "model/snapshot.h"
 
 #define TEXT_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 

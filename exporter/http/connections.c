@@ -2,11 +2,13 @@
 #include "http/connections.h"
 
 #include <limits.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/socket.h>
 
-#define NETWORK_BYTES 8 /* of an IPv6 address: whoever has one address has all of its /64 */
+/* See connection_lateness_ms(): of who asks, a younger one is not ended for another of its own. */
+#define LATE_MS 250U
 
 void http_connections_init(struct http_connections *connections, const struct http_limits *limits)
 {
@@ -25,30 +27,6 @@ size_t http_connections_len(const struct http_connections *connections)
 	return len;
 }
 
-struct http_origin http_origin_of(const struct sockaddr_storage *address)
-{
-	const struct sockaddr_in *v4 = (const void *)address;
-	const struct sockaddr_in6 *v6 = (const void *)address;
-	struct http_origin origin = { 0 };
-
-	if (address->ss_family == AF_INET) {
-		origin.bytes[0] = sizeof(v4->sin_addr);
-		memcpy(origin.bytes + 1, &v4->sin_addr, sizeof(v4->sin_addr));
-	} else if (address->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
-		origin.bytes[0] = sizeof(v4->sin_addr);
-		memcpy(origin.bytes + 1, v6->sin6_addr.s6_addr + 12, sizeof(v4->sin_addr));
-	} else if (address->ss_family == AF_INET6) {
-		origin.bytes[0] = NETWORK_BYTES;
-		memcpy(origin.bytes + 1, v6->sin6_addr.s6_addr, NETWORK_BYTES);
-	}
-	return origin;
-}
-
-bool http_origin_equal(const struct http_origin *one, const struct http_origin *other)
-{
-	return memcmp(one, other, sizeof(*one)) == 0;
-}
-
 static void connection_leave(struct http_connections *connections,
 			     struct http_connection *connection)
 {
@@ -58,6 +36,9 @@ static void connection_leave(struct http_connections *connections,
 	}
 	TAILQ_REMOVE(&connections->stages[connection->stage], connection, link);
 	connections->stage_len[connection->stage]--;
+	shares_give_back(&connections->shares, &connection->origin);
+	if (connection->stage == HTTP_STAGE_ANSWER)
+		shares_give_back(&connections->answers, &connection->origin);
 }
 
 static void connection_enter(struct http_connections *connections,
@@ -68,12 +49,31 @@ static void connection_enter(struct http_connections *connections,
 	connection->since_ms = now_ms;
 	TAILQ_INSERT_TAIL(&connections->stages[stage], connection, link);
 	connections->stage_len[stage]++;
+	shares_take(&connections->shares, &connection->origin);
+	if (stage == HTTP_STAGE_ANSWER)
+		shares_take(&connections->answers, &connection->origin);
 }
 
-/* The descriptor is libmicrohttpd's: it is only shut down here, and closed there. */
+static bool connection_ask_tcp(const struct http_connection *connection, struct tcp_info *info)
+{
+	socklen_t len = sizeof(*info);
+
+	*info = (struct tcp_info){ 0 };
+	return getsockopt(connection->fd, IPPROTO_TCP, TCP_INFO, info, &len) == 0;
+}
+
+/*
+ * The descriptor is libmicrohttpd's: it is only shut down here, and closed there. What the client
+ * has not taken would stay in the kernel for minutes: it is thrown away with a reset.
+ */
 static void connection_shut(struct http_connections *connections,
 			    struct http_connection *connection, uint64_t *count)
 {
+	const struct linger reset = { .l_onoff = 1 };
+	struct tcp_info info;
+
+	if (connection_ask_tcp(connection, &info) && (info.tcpi_unacked || info.tcpi_notsent_bytes))
+		setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	shutdown(connection->fd, SHUT_RDWR);
 	connection_leave(connections, connection);
 	connection->closing = true;
@@ -81,61 +81,36 @@ static void connection_shut(struct http_connections *connections,
 	(*count)++;
 }
 
-static bool connection_is_of(const struct http_connection *connection,
-			     const struct http_origin *origin)
-{
-	return !origin || http_origin_equal(&connection->origin, origin);
-}
-
 /*
- * Who gives way, of those from @origin, or of all. Passwords are checked first come, first served:
- * there the last has waited in vain for the shortest time.
+ * Who gives way to @asking, or to anybody. Passwords are checked and pages made first come, first
+ * served: there the last has waited in vain for the shortest time.
  */
 static struct http_connection *connections_victim(const struct http_connections *connections,
-						  const struct http_origin *origin)
+						  const struct http_origin *asking)
 {
 	struct http_connection *connection, *last = NULL;
 
-	for (int stage = 0; stage < HTTP_STAGES; stage++) {
+	for (int stage = 0; stage < HTTP_STAGES && !last; stage++) {
+		bool first = stage != HTTP_STAGE_CHECK && stage != HTTP_STAGE_WAIT;
+
 		TAILQ_FOREACH(connection, &connections->stages[stage], link)
 		{
-			if (!connection_is_of(connection, origin))
+			if (asking &&
+			    !shares_gives_way(&connections->shares, &connection->origin, asking))
 				continue;
 			last = connection;
-			if (stage != HTTP_STAGE_CHECK)
+			if (first)
 				break;
 		}
-		if (last)
-			return last;
 	}
-	return NULL;
+	return last;
 }
 
-static size_t connections_len_of(const struct http_connections *connections,
-				 const struct http_origin *origin)
+static void connections_evict(struct http_connections *connections,
+			      const struct http_origin *asking)
 {
-	const struct http_connection *connection;
-	size_t len = 0;
+	struct http_connection *victim = connections_victim(connections, asking);
 
-	for (int stage = 0; stage < HTTP_STAGES; stage++) {
-		TAILQ_FOREACH(connection, &connections->stages[stage], link)
-		{
-			len += connection_is_of(connection, origin);
-		}
-	}
-	return len;
-}
-
-static void connections_give_way(struct http_connections *connections,
-				 const struct http_origin *origin)
-{
-	const struct http_limits *limits = &connections->limits;
-	struct http_connection *victim = NULL;
-
-	if (connections_len_of(connections, origin) >= limits->max_per_origin)
-		victim = connections_victim(connections, origin);
-	else if (http_connections_len(connections) >= limits->max)
-		victim = connections_victim(connections, NULL);
 	if (victim)
 		connection_shut(connections, victim, &connections->evicted);
 }
@@ -147,7 +122,8 @@ struct http_connection *http_connections_add(struct http_connections *connection
 
 	if (!connection)
 		return NULL;
-	connections_give_way(connections, origin);
+	if (http_connections_len(connections) >= connections->limits.max)
+		connections_evict(connections, origin);
 	connection->fd = fd;
 	connection->origin = *origin;
 	connection_enter(connections, connection, HTTP_STAGE_REQUEST, now_ms);
@@ -171,25 +147,69 @@ void http_connections_stage(struct http_connections *connections,
 	connection_enter(connections, connection, stage, now_ms);
 }
 
-bool http_connections_make_room(struct http_connections *connections, size_t max,
-				uint64_t stalled_ms, uint64_t now_ms)
+bool http_connections_poorer_wait(const struct http_connections *connections,
+				  const struct http_origin *asking)
 {
-	struct http_connection *oldest = TAILQ_FIRST(&connections->stages[HTTP_STAGE_ANSWER]);
+	size_t held = shares_held(&connections->answers, asking);
+	const struct http_connection *connection;
 
-	if (connections->stage_len[HTTP_STAGE_ANSWER] < max)
-		return true;
-	if (!oldest || now_ms - oldest->since_ms < stalled_ms)
-		return false;
-	connection_shut(connections, oldest, &connections->evicted);
-	return true;
+	TAILQ_FOREACH(connection, &connections->stages[HTTP_STAGE_WAIT], link)
+	{
+		if (shares_held(&connections->answers, &connection->origin) < held)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * How late a client is in taking its answer. One that takes nothing is ten times as late as one
+ * that takes little: for so long no data could be sent. One that has taken all that was sent waits
+ * for us.
+ */
+static uint64_t connection_lateness_ms(const struct http_connection *connection, uint64_t now_ms)
+{
+	uint64_t age_ms = now_ms - connection->since_ms, stalled_ms = age_ms;
+	struct tcp_info info;
+
+	if (connection_ask_tcp(connection, &info)) {
+		if (!info.tcpi_unacked && !info.tcpi_notsent_bytes)
+			stalled_ms = 0;
+		else if (info.tcpi_last_data_sent < age_ms)
+			stalled_ms = info.tcpi_last_data_sent;
+	}
+	return stalled_ms + age_ms / 10;
+}
+
+bool http_connections_end_answer(struct http_connections *connections,
+				 const struct http_origin *asking, uint64_t now_ms)
+{
+	struct http_connection *connection, *latest = NULL;
+	uint64_t most_ms = 0;
+
+	TAILQ_FOREACH(connection, &connections->stages[HTTP_STAGE_ANSWER], link)
+	{
+		uint64_t late_ms = connection_lateness_ms(connection, now_ms);
+		bool own = http_origin_equal(&connection->origin, asking);
+
+		if (!shares_gives_way(&connections->answers, &connection->origin, asking) ||
+		    (own && late_ms < LATE_MS) || (latest && late_ms <= most_ms))
+			continue;
+		latest = connection;
+		most_ms = late_ms;
+	}
+	if (latest)
+		connection_shut(connections, latest, &connections->evicted);
+	return latest;
+}
+
+bool http_connections_are_closing(const struct http_connections *connections)
+{
+	return !TAILQ_EMPTY(&connections->closing);
 }
 
 void http_connections_evict(struct http_connections *connections)
 {
-	struct http_connection *victim = connections_victim(connections, NULL);
-
-	if (victim)
-		connection_shut(connections, victim, &connections->evicted);
+	connections_evict(connections, NULL);
 }
 
 /* The ms until the oldest of @stage must have left it; UINT64_MAX for an empty one. */

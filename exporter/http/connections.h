@@ -6,7 +6,7 @@
  * would keep its place for ever, and at its limit it turns new clients away. Here every stage of a
  * connection has a hard deadline, and at the limit an old connection gives way to the new one:
  * those that have not completed a request first, so that who asks in earnest is served while others
- * sit there, whatever address they come from. An address at its own limit gives way to itself.
+ * sit there. Whose connection it is that gives way is a matter of shares (shares.h).
  */
 #ifndef WORKLOAD_HTTP_CONNECTIONS_H
 #define WORKLOAD_HTTP_CONNECTIONS_H
@@ -15,20 +15,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
-#include <sys/socket.h>
+
+#include "web/shares.h"
 
 /* In the order in which they give way. */
 enum http_stage {
 	HTTP_STAGE_REQUEST, /* no complete request yet: handshake, request line, headers */
 	HTTP_STAGE_IDLE, /* answered, and may ask again */
 	HTTP_STAGE_CHECK, /* its password is being checked */
-	HTTP_STAGE_ANSWER, /* an answer is made or sent */
+	HTTP_STAGE_WAIT, /* its page is to be made */
+	HTTP_STAGE_ANSWER, /* it is being answered */
 	HTTP_STAGES,
-};
-
-/* Where a client comes from: an IPv4 address, or the network /64 of an IPv6 address, or nothing. */
-struct http_origin {
-	uint8_t bytes[9]; /* the family's length, then the address */
 };
 
 struct http_connection {
@@ -45,7 +42,6 @@ TAILQ_HEAD(http_connection_list, http_connection);
 
 struct http_limits {
 	size_t max; /* connections in all; with one more an old one is shut down */
-	size_t max_per_origin;
 	uint64_t stage_ms[HTTP_STAGES]; /* after so long in a stage: shut down */
 };
 
@@ -53,6 +49,7 @@ struct http_connections {
 	struct http_connection_list stages[HTTP_STAGES]; /* oldest first */
 	struct http_connection_list closing;
 	size_t stage_len[HTTP_STAGES];
+	struct shares shares, answers; /* of connections; of those being answered */
 	struct http_limits limits;
 	uint64_t evicted; /* shut down for another */
 	uint64_t expired; /* shut down at a deadline */
@@ -62,10 +59,6 @@ void http_connections_init(struct http_connections *connections, const struct ht
 
 /* Those that are not closing. */
 size_t http_connections_len(const struct http_connections *connections);
-
-/* An origin from an address of a socket; IPv4 inside IPv6 is IPv4. */
-struct http_origin http_origin_of(const struct sockaddr_storage *address);
-bool http_origin_equal(const struct http_origin *one, const struct http_origin *other);
 
 /*
  * Adds @fd in its first stage; the record is owned by @connections until removed. NULL without
@@ -82,11 +75,20 @@ void http_connections_stage(struct http_connections *connections,
 			    uint64_t now_ms);
 
 /*
- * Makes room for one more answer if @max are being given: the oldest that is under way for
- * @stalled_ms is shut down. Whether there is room.
+ * Ends an answer for the sake of one to @asking: of the origin that has the most answers under way
+ * the one that its client is latest in taking. Who asks and has as many itself ends only what is
+ * really late: nothing taken for a quarter of a second, or too little for 2.5 s. Whether there was
+ * one.
  */
-bool http_connections_make_room(struct http_connections *connections, size_t max,
-				uint64_t stalled_ms, uint64_t now_ms);
+bool http_connections_end_answer(struct http_connections *connections,
+				 const struct http_origin *asking, uint64_t now_ms);
+
+/* Whether a page is to be made for another first, whose origin has fewer answers under way. */
+bool http_connections_poorer_wait(const struct http_connections *connections,
+				  const struct http_origin *asking);
+
+/* Whether some have been shut down and are not closed yet: what they hold is not free yet. */
+bool http_connections_are_closing(const struct http_connections *connections);
 
 /* Shuts down the one that gives way first, if there is any. */
 void http_connections_evict(struct http_connections *connections);

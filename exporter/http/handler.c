@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/handler.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,15 +9,14 @@
 #include "base/clock.h"
 
 #define NS_PER_MS 1000000ULL
-/* An answer that takes longer may be ended for another's sake: scrapers read at once. */
-#define STALLED_MS 1000U
+#define ROOM_WAIT_NS (1000 * NS_PER_MS) /* for room for a page; then 503 */
 
 /* A request, from its headers until it is answered or given up. */
 struct turn {
-	uint64_t arrived_ns;
-	bool waits; /* for the next run, with all others that have come in this one */
-	bool checking; /* its password is being compared */
+	uint64_t arrived_ns; /* when it was admitted; 0: not yet */
+	enum http_wait wait;
 	bool admitted;
+	struct http_body *body; /* of the page that is being sent: a reference; NULL: none */
 };
 
 static uint64_t now_ms(void)
@@ -91,13 +91,30 @@ static void release_body(void *body)
 	http_body_unref(body);
 }
 
+/* From now until the request is completed @body counts as being sent, shared or not once. */
+static void turn_send(struct http_handler *handler, struct turn *turn, struct http_body *body)
+{
+	turn->body = http_body_ref(body);
+	handler->page_bytes = body->bytes.len;
+	if (!body->senders++)
+		handler->sending_bytes += body->bytes.len;
+}
+
+static void turn_sent(struct http_handler *handler, struct turn *turn)
+{
+	if (turn->body && !--turn->body->senders)
+		handler->sending_bytes -= turn->body->bytes.len;
+	http_body_unref(turn->body);
+}
+
 /* The body is shared, not copied; HEAD gets it too, for the length, and is sent none of it. */
-static enum MHD_Result send_page(const struct http_handler *handler,
-				 struct MHD_Connection *connection, const struct http_page *page)
+static enum MHD_Result send_page(struct http_handler *handler, struct MHD_Connection *connection,
+				 struct turn *turn, const struct http_page *page)
 {
 	struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
 		page->body->bytes.len, page->body->bytes.data, release_body, page->body);
 
+	turn_send(handler, turn, page->body);
 	if (!response)
 		http_body_unref(page->body);
 	return send_response(handler, connection, page, response);
@@ -135,6 +152,21 @@ static struct http_connection *record_of(struct MHD_Connection *connection)
 	return info ? info->socket_context : NULL;
 }
 
+static const struct http_origin *origin_of(struct MHD_Connection *connection)
+{
+	static const struct http_origin nowhere = { 0 };
+	const struct http_connection *record = record_of(connection);
+
+	return record ? &record->origin : &nowhere;
+}
+
+static void turn_wait(struct http_handler *handler, struct turn *turn, enum http_wait wait)
+{
+	handler->waiting[turn->wait]--;
+	handler->waiting[wait]++;
+	turn->wait = wait;
+}
+
 static void enter_stage(struct http_handler *handler, struct MHD_Connection *connection,
 			enum http_stage stage)
 {
@@ -144,12 +176,26 @@ static void enter_stage(struct http_handler *handler, struct MHD_Connection *con
 		http_connections_stage(handler->connections, record, stage, now_ms());
 }
 
+/*
+ * libmicrohttpd keeps a record for each argument of a query, and when a connection's memory ends it
+ * closes it without an answer. So it is shown no more of them than it takes to refuse them. The
+ * text is in the connection's own buffer, and has not been read yet.
+ */
+static void query_cut(char *uri)
+{
+	size_t arguments = 0;
+
+	while (*uri && arguments <= HTTP_ARGUMENTS_MAX)
+		arguments += *uri++ == '&';
+	*uri = '\0';
+}
+
 /* A client that asks again has as long for its headers as a new one. */
 void *http_handler_begun(void *arg, const char *uri, struct MHD_Connection *connection)
 {
 	const struct http_connection *record = record_of(connection);
 
-	(void)uri;
+	query_cut((char *)(uintptr_t)uri);
 	if (record && record->stage == HTTP_STAGE_IDLE)
 		enter_stage(arg, connection, HTTP_STAGE_REQUEST);
 	return NULL;
@@ -162,8 +208,10 @@ void http_handler_completed(void *arg, struct MHD_Connection *connection, void *
 	struct turn *turn = *request;
 
 	(void)how;
-	handler->waiting -= turn && turn->waits;
-	handler->checking -= turn && turn->checking;
+	if (turn) {
+		handler->waiting[turn->wait]--;
+		turn_sent(handler, turn);
+	}
 	free(turn);
 	*request = NULL;
 	enter_stage(handler, connection, HTTP_STAGE_IDLE);
@@ -191,26 +239,53 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
 	return value ? value : "";
 }
 
-static enum MHD_Result ask_page(const struct http_handler *handler,
-				struct MHD_Connection *connection, const struct turn *turn,
-				http_page_fn ask)
+/*
+ * Whether one more page may be sent. Where there are as many as there may be the one that gives way
+ * to @asking is ended.
+ */
+static bool answers_have_room(struct http_handler *handler, const struct http_origin *asking)
 {
+	struct http_connections *connections = handler->connections;
+
+	return connections->stage_len[HTTP_STAGE_ANSWER] < handler->max_requests ||
+	       http_connections_end_answer(connections, asking, now_ms());
+}
+
+static bool bytes_have_room(const struct http_handler *handler)
+{
+	return !handler->sending_bytes ||
+	       handler->sending_bytes + handler->page_bytes <= HTTP_SENDING_MAX_BYTES;
+}
+
+/*
+ * -EAGAIN if there is no room for the page: what is being sent already may be sent to more clients,
+ * but another must not be made. Answers are ended one at a time until there is room: what one holds
+ * is free once it is closed, in the next run.
+ */
+static int make_page(struct http_handler *handler, struct MHD_Connection *connection,
+		     const struct turn *turn, http_page_fn ask, struct http_page *page)
+{
+	const struct http_origin *asking = origin_of(connection);
 	struct http_request request = {
 		.accept = header_of(connection, "Accept"),
 		.accept_encoding = header_of(connection, "Accept-Encoding"),
 		.scrape_timeout = header_of(connection, "X-Prometheus-Scrape-Timeout-Seconds"),
 		.arrived_ns = turn->arrived_ns,
+		.made_only = !bytes_have_room(handler) ||
+			     (handler->waiting[HTTP_WAIT_ROOM] &&
+			      http_connections_poorer_wait(handler->connections, asking)),
 	};
-	struct http_page page = { 0 };
+	int r;
 
+	if (!answers_have_room(handler, asking))
+		return -EAGAIN;
 	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, &request);
 	if (request.arguments_len > HTTP_ARGUMENTS_MAX)
-		return send_text(handler, connection, MHD_HTTP_BAD_REQUEST,
-				 "Too many query arguments.\n");
-	if (ask(handler->arg, &request, &page) < 0)
-		return send_text(handler, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-				 "The page could not be made; see the log.\n");
-	return send_page(handler, connection, &page);
+		return http_page_text(page, MHD_HTTP_BAD_REQUEST, "Too many query arguments.\n");
+	r = ask(handler->arg, &request, page);
+	if (r == -EAGAIN && !http_connections_are_closing(handler->connections))
+		http_connections_end_answer(handler->connections, asking, now_ms());
+	return r;
 }
 
 /*
@@ -221,20 +296,28 @@ static enum MHD_Result ask_page(const struct http_handler *handler,
 static enum MHD_Result answer_page(struct http_handler *handler, struct MHD_Connection *connection,
 				   struct turn *turn, http_page_fn ask)
 {
-	turn->waits = !turn->waits;
-	if (!turn->waits) {
-		handler->waiting--;
-		return ask_page(handler, connection, turn, ask);
+	struct http_page page = { 0 };
+	int r;
+
+	if (!turn->arrived_ns) {
+		turn->arrived_ns = clock_monotonic_ns();
+		enter_stage(handler, connection, HTTP_STAGE_WAIT);
+		turn_wait(handler, turn, HTTP_WAIT_RUN);
+		return MHD_YES;
 	}
-	if (!http_connections_make_room(handler->connections, handler->max_requests, STALLED_MS,
-					now_ms())) {
-		turn->waits = false;
-		return refuse(handler, connection, HTTP_REFUSED_MAX_REQUESTS);
+	r = make_page(handler, connection, turn, ask, &page);
+	if (r == -EAGAIN && clock_monotonic_ns() - turn->arrived_ns < ROOM_WAIT_NS) {
+		turn_wait(handler, turn, HTTP_WAIT_ROOM);
+		return MHD_YES;
 	}
+	turn_wait(handler, turn, HTTP_WAIT_NOTHING);
 	enter_stage(handler, connection, HTTP_STAGE_ANSWER);
-	turn->arrived_ns = clock_monotonic_ns();
-	handler->waiting++;
-	return MHD_YES;
+	if (r == -EAGAIN)
+		return refuse(handler, connection, HTTP_REFUSED_MAX_REQUESTS);
+	if (r)
+		return send_text(handler, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+				 "The page could not be made; see the log.\n");
+	return send_page(handler, connection, turn, &page);
 }
 
 static enum MHD_Result answer(struct http_handler *handler, struct MHD_Connection *connection,
@@ -278,16 +361,23 @@ static bool request_has_body(struct MHD_Connection *connection)
 	       *header_of(connection, "Transfer-Encoding");
 }
 
+static bool is_open(const struct http_handler *handler, const char *path)
+{
+	return handler->health_open && strcmp(path, HTTP_HEALTH_PATH) == 0;
+}
+
 /* With the headers only: an answer now ends the connection without reading on. */
 static enum MHD_Result begin_turn(struct http_handler *handler, struct MHD_Connection *connection,
-				  const char *method, void **request)
+				  const char *path, const char *method, void **request)
 {
-	enum guard_verdict verdict;
+	enum guard_verdict verdict = GUARD_ADMIT;
 
 	*request = calloc(1, sizeof(struct turn));
 	if (!*request)
 		return MHD_NO;
-	verdict = guard_enter(handler->guard, header_of(connection, "Authorization"));
+	handler->waiting[HTTP_WAIT_NOTHING]++;
+	if (!is_open(handler, path))
+		verdict = guard_enter(handler->guard, header_of(connection, "Authorization"));
 	if (verdict != GUARD_ADMIT)
 		return refuse_by_verdict(handler, connection, verdict);
 	if (!request_has_body(connection))
@@ -301,21 +391,18 @@ static enum MHD_Result begin_turn(struct http_handler *handler, struct MHD_Conne
 
 /* GUARD_WAIT queues no response: the final call is made again until there is a verdict. */
 static enum guard_verdict check_turn(struct http_handler *handler,
-				     struct MHD_Connection *connection, struct turn *turn)
+				     struct MHD_Connection *connection, struct turn *turn,
+				     const char *path)
 {
-	const struct http_connection *record = record_of(connection);
-	static const struct http_origin nowhere = { 0 };
 	enum guard_verdict verdict;
 
-	if (turn->admitted)
+	if (turn->admitted || is_open(handler, path))
 		return GUARD_ADMIT;
 	verdict = guard_check(handler->guard, header_of(connection, "Authorization"),
-			      record ? &record->origin : &nowhere);
-	if (verdict == GUARD_WAIT && !turn->checking)
+			      origin_of(connection));
+	if (verdict == GUARD_WAIT && turn->wait != HTTP_WAIT_CHECK)
 		enter_stage(handler, connection, HTTP_STAGE_CHECK);
-	handler->checking -= turn->checking;
-	turn->checking = verdict == GUARD_WAIT;
-	handler->checking += turn->checking;
+	turn_wait(handler, turn, verdict == GUARD_WAIT ? HTTP_WAIT_CHECK : HTTP_WAIT_NOTHING);
 	turn->admitted = verdict == GUARD_ADMIT;
 	return verdict;
 }
@@ -333,10 +420,10 @@ enum MHD_Result http_handler_request(void *arg, struct MHD_Connection *connectio
 	(void)version;
 	(void)upload;
 	if (!*request)
-		return begin_turn(handler, connection, method, request);
+		return begin_turn(handler, connection, path, method, request);
 	if (*upload_bytes)
 		return MHD_NO;
-	verdict = check_turn(handler, connection, *request);
+	verdict = check_turn(handler, connection, *request, path);
 	if (verdict == GUARD_WAIT)
 		return MHD_YES;
 	if (verdict != GUARD_ADMIT)

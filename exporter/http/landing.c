@@ -55,7 +55,6 @@ static const char *html_entity(char byte)
 	}
 }
 
-/* HTML has no control characters, not even as references: they are shown as U+FFFD too. */
 static void html_text(struct buffer *out, const char *text)
 {
 	size_t len;
@@ -64,7 +63,7 @@ static void html_text(struct buffer *out, const char *text)
 		len = utf8_length(text);
 		if (html_entity(*text))
 			buffer_text(out, html_entity(*text));
-		else if (!len || (len == 1 && (*text < ' ' || *text == 0x7f)))
+		else if (!len)
 			buffer_text(out, UTF8_REPLACEMENT);
 		else
 			buffer_append(out, text, len);

@@ -7,7 +7,7 @@
 #define WORKLOAD_HTTP_LANDING_H
 
 #include "base/buffer.h"
-#include "snapshot.h"
+#include "model/snapshot.h"
 
 /* Appends the page to @out. @telemetry_path is linked to. 0 or the error of @out. */
 int landing_render(const struct snapshot *snapshot, const char *telemetry_path, struct buffer *out);

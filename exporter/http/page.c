@@ -15,6 +15,7 @@ struct http_body *http_body_new(struct buffer *bytes)
 		return NULL;
 	body->bytes = *bytes;
 	body->references = 1;
+	body->senders = 0;
 	*bytes = (struct buffer)BUFFER_INIT(bytes->max);
 	return body;
 }
@@ -33,26 +34,20 @@ void http_body_unref(struct http_body *body)
 	free(body);
 }
 
-static int page_fill(struct http_page *page, unsigned int status, const char *content_type,
-		     struct buffer *bytes)
-{
-	struct http_body *body = http_body_new(bytes);
-
-	if (!body)
-		return -ENOMEM;
-	*page = (struct http_page){ .status = status, .content_type = content_type, .body = body };
-	return 0;
-}
-
 int http_page_text(struct http_page *page, unsigned int status, const char *text)
 {
 	_cleanup_(buffer_free) struct buffer bytes = BUFFER_INIT(strlen(text));
+	struct http_body *body = NULL;
 
 	buffer_text(&bytes, text);
-	return bytes.error ? -ENOMEM : page_fill(page, status, HTTP_CONTENT_TYPE_PLAIN, &bytes);
-}
-
-int http_page_html(struct http_page *page, struct buffer *html)
-{
-	return page_fill(page, 200, HTTP_CONTENT_TYPE_HTML, html);
+	if (!bytes.error)
+		body = http_body_new(&bytes);
+	if (!body)
+		return -ENOMEM;
+	*page = (struct http_page){
+		.status = status,
+		.content_type = HTTP_CONTENT_TYPE_PLAIN,
+		.body = body,
+	};
+	return 0;
 }

@@ -6,6 +6,7 @@
 #ifndef WORKLOAD_HTTP_PAGE_H
 #define WORKLOAD_HTTP_PAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,12 +34,14 @@ struct http_request {
 	struct http_argument arguments[HTTP_ARGUMENTS_MAX];
 	size_t arguments_len;
 	uint64_t arrived_ns; /* CLOCK_MONOTONIC: an answer made of older facts is stale */
+	bool made_only; /* there is no memory for another body: -EAGAIN where one must be made */
 };
 
 /* Bytes that several answers share; immutable once made. Not thread-safe. */
 struct http_body {
 	struct buffer bytes;
 	unsigned int references;
+	unsigned int senders; /* of the references: answers that are being sent */
 };
 
 /*
@@ -65,13 +68,13 @@ struct http_page {
 };
 
 /*
- * Fills @page, which is all zeros. 0; -errno is answered with 503, and @page is then untouched.
+ * Fills @page, which is all zeros. 0; -errno is answered with 503, and @page is then untouched;
+ * with -EAGAIN it is asked for again.
  * HEAD requests are asked for in the same way.
  */
 typedef int (*http_page_fn)(void *arg, const struct http_request *request, struct http_page *page);
 
-/* Fill @page: plain text with status @status; HTML, taking the bytes over. 0 or -ENOMEM. */
+/* Fills @page with plain text. 0 or -ENOMEM. */
 int http_page_text(struct http_page *page, unsigned int status, const char *text);
-int http_page_html(struct http_page *page, struct buffer *html);
 
 #endif

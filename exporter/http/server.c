@@ -18,7 +18,6 @@
 
 #define NS_PER_MS 1000000ULL
 #define CONNECTIONS_MAX 128U
-#define CONNECTIONS_PER_ORIGIN 96U
 #define ACCEPTS_PER_RUN 32
 /* Of libmicrohttpd: those that were shut down keep their place until its next run. */
 #define CONNECTIONS_LIMIT (CONNECTIONS_MAX + 2U * ACCEPTS_PER_RUN)
@@ -28,6 +27,9 @@
 /* For what libmicrohttpd 0.9.75 would have us look all the time, and how long until it is that. */
 #define POLL_MS 5
 #define STALLED_MS 250U
+/* What a client that takes nothing can keep in the kernel, which counts it as the exporter's
+ * memory. */
+#define SEND_BUFFER_BYTES (256 << 10)
 #define EVENTS_MAX (HTTP_LISTENERS_MAX + 2)
 
 struct http_server {
@@ -41,6 +43,7 @@ struct http_server {
 	int spare_fd; /* given up where there is no other, to turn a client away */
 	int listeners[HTTP_LISTENERS_MAX];
 	size_t listeners_len;
+	bool listener_gone; /* one of them was shut down */
 	struct http_origin origin; /* of the connection that is being added */
 	struct web_tls *retired; /* that of a session which is released in the next run */
 	struct http_refusal_row rows[HTTP_REFUSALS];
@@ -123,6 +126,18 @@ static void server_turn_away(struct http_server *server, int listener)
 	server->spare_fd = fcntl(server->epoll_fd, F_DUPFD_CLOEXEC, 0);
 }
 
+/*
+ * Errors of the network come out of accept(2) as well, and concern one connection. EINVAL concerns
+ * the socket: it listens no more, and would be reported as ready for ever.
+ */
+static bool server_accept_failed(struct http_server *server, int listener, int error)
+{
+	if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
+		server_turn_away(server, listener);
+	server->listener_gone |= error == EINVAL;
+	return error != EAGAIN && error != EINVAL;
+}
+
 /* Whether there may be more. */
 static bool server_accept_one(struct http_server *server, int listener)
 {
@@ -130,12 +145,8 @@ static bool server_accept_one(struct http_server *server, int listener)
 	socklen_t len = sizeof(address);
 	int fd = accept4(listener, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-		server_turn_away(server, listener);
-		return true;
-	}
 	if (fd < 0)
-		return errno == ECONNABORTED || errno == EINTR;
+		return server_accept_failed(server, listener, errno);
 	server->origin = http_origin_of(&address);
 	/* It closes the descriptor where it fails. */
 	if (MHD_add_connection(server->daemon, fd, (struct sockaddr *)&address, len) != MHD_YES)
@@ -211,14 +222,19 @@ static int server_watch(const struct http_server *server, int fd)
 
 static int server_watch_all(struct http_server *server)
 {
+	const int send_bytes = SEND_BUFFER_BYTES;
 	int r;
 
 	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (server->epoll_fd < 0)
 		return -errno;
 	r = server_watch(server, server->daemon_fd);
-	for (size_t i = 0; !r && i < server->listeners_len; i++)
+	for (size_t i = 0; !r && i < server->listeners_len; i++) {
+		/* Inherited by what is accepted. */
+		setsockopt(server->listeners[i], SOL_SOCKET, SO_SNDBUF, &send_bytes,
+			   sizeof(send_bytes));
 		r = server_watch(server, server->listeners[i]);
+	}
 	if (!r && server->checker_fd >= 0)
 		r = server_watch(server, server->checker_fd);
 	server->spare_fd = fcntl(server->epoll_fd, F_DUPFD_CLOEXEC, 0);
@@ -231,11 +247,11 @@ static void server_set_options(struct http_server *server,
 	unsigned deadline_ms = options->deadline_ms ? options->deadline_ms : DEADLINE_DEFAULT_MS;
 	const struct http_limits limits = {
 		.max = CONNECTIONS_MAX,
-		.max_per_origin = CONNECTIONS_PER_ORIGIN,
 		.stage_ms = { [HTTP_STAGE_REQUEST] = deadline_ms,
 			      [HTTP_STAGE_IDLE] = options->idle_ms ? options->idle_ms
 								   : IDLE_DEFAULT_MS,
 			      [HTTP_STAGE_CHECK] = deadline_ms,
+			      [HTTP_STAGE_WAIT] = deadline_ms,
 			      [HTTP_STAGE_ANSWER] = deadline_ms },
 	};
 
@@ -249,6 +265,7 @@ static void server_set_options(struct http_server *server,
 		.guard = options->guard,
 		.connections = &server->connections,
 		.telemetry_path = options->telemetry_path,
+		.health_open = options->health_open,
 		.metrics = options->metrics,
 		.landing = options->landing,
 		.arg = options->arg,
@@ -309,10 +326,13 @@ static bool server_may_wait(const struct http_server *server)
 	const struct http_connection *oldest =
 		TAILQ_FIRST(&server->connections.stages[HTTP_STAGE_REQUEST]);
 
-	if (server->handler.waiting)
+	const size_t *waiting = server->handler.waiting;
+
+	if (waiting[HTTP_WAIT_RUN])
 		return false;
-	return server->handler.checking || (guard_has_tls(server->guard) && oldest &&
-					    server_now_ms() - oldest->since_ms > STALLED_MS);
+	return waiting[HTTP_WAIT_CHECK] || waiting[HTTP_WAIT_ROOM] ||
+	       (guard_has_tls(server->guard) && oldest &&
+		server_now_ms() - oldest->since_ms > STALLED_MS);
 }
 
 /* libmicrohttpd's own wish: -1 for none. */
@@ -353,7 +373,7 @@ const struct http_refusal_row *http_server_refusals(const struct http_server *se
 	return server->rows;
 }
 
-size_t http_server_run(struct http_server *server)
+int http_server_run(struct http_server *server)
 {
 	web_tls_unref(server->retired);
 	server->retired = NULL;
@@ -362,7 +382,7 @@ size_t http_server_run(struct http_server *server)
 	server_accept(server);
 	server_count(server);
 	MHD_run(server->daemon);
-	return server->handler.waiting;
+	return server->listener_gone ? -ESHUTDOWN : (int)server->handler.waiting[HTTP_WAIT_RUN];
 }
 
 void http_server_stop(struct http_server *server)

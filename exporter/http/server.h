@@ -16,7 +16,7 @@
 #define WORKLOAD_HTTP_SERVER_H
 
 #include "http/handler.h"
-#include "snapshot.h"
+#include "model/snapshot.h"
 
 #define HTTP_LISTENERS_MAX 16
 #define HTTP_MAX_REQUESTS 40
@@ -30,7 +30,8 @@ struct http_server_options {
 	http_page_fn metrics; /* called within run, as is landing */
 	http_page_fn landing;
 	void *arg; /* for both */
-	size_t max_requests; /* pages made and sent at the same time; 0: HTTP_MAX_REQUESTS */
+	bool health_open; /* HTTP_HEALTH_PATH asks for no password and knows no rate limit */
+	size_t max_requests; /* pages sent at the same time; 0: HTTP_MAX_REQUESTS */
 	unsigned idle_ms; /* an answered client may ask again for so long; 0: 2 minutes */
 	unsigned deadline_ms; /* for a request to be complete, and for it to be answered; 0: 20 s */
 };
@@ -51,9 +52,10 @@ int http_server_timeout_ms(const struct http_server *server);
 
 /*
  * Returns how many requests have come that wait for the next run, which is due at once. While it
- * is 0, no answer that was made before will do for any request to come.
+ * is 0, no answer that was made before will do for any request to come. -ESHUTDOWN if a socket does
+ * not listen any more: somebody has shut it down (ss -K, or a process that shares it).
  */
-size_t http_server_run(struct http_server *server);
+int http_server_run(struct http_server *server);
 
 /* What was turned away before this run: a row for each reason; it lives as long as the server. */
 const struct http_refusal_row *http_server_refusals(const struct http_server *server, size_t *len);

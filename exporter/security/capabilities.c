@@ -15,6 +15,7 @@
 
 #define USER_BUFFER_BYTES 16384
 #define CAPABILITIES_MAX 64
+#define NOBODY 65534
 
 uint64_t capabilities_of(enum keep keep)
 {
@@ -41,8 +42,22 @@ int user_find(const char *name, struct user *out)
 	r = getpwnam_r(name, &entry, buffer, USER_BUFFER_BYTES, &found);
 	if (!found)
 		return r ? -r : -ENOENT;
-	*out = (struct user){ .uid = found->pw_uid, .gid = found->pw_gid };
+	*out = (struct user){ .become = true, .uid = found->pw_uid, .gid = found->pw_gid };
 	text_copy(out->name, sizeof(out->name), name);
+	return 0;
+}
+
+int user_of_helpers(const struct privileges *mine, const struct user *wanted, struct user *out)
+{
+	static const struct user nobody = { .become = true, .uid = NOBODY, .gid = NOBODY };
+	bool root = !getuid() || !geteuid();
+
+	*out = *wanted;
+	if (wanted->become || !root)
+		return 0;
+	if (!privileges_have(mine, CAP_SETUID) || !privileges_have(mine, CAP_SETGID))
+		return -EPERM;
+	*out = nobody;
 	return 0;
 }
 
@@ -86,7 +101,8 @@ static void bounding_empty(void)
 
 static int user_become(const struct user *user)
 {
-	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) || initgroups(user->name, user->gid) ||
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) ||
+	    (*user->name ? initgroups(user->name, user->gid) : setgroups(0, NULL)) ||
 	    setresgid(user->gid, user->gid, user->gid) ||
 	    setresuid(user->uid, user->uid, user->uid) || prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0))
 		return -errno;
@@ -113,7 +129,7 @@ int capabilities_drop(uint64_t keep, const struct user *user)
 	if (r)
 		return r;
 	bounding_empty();
-	if (*user->name && !user_is(user)) {
+	if (user->become && !user_is(user)) {
 		r = user_become(user);
 		if (r)
 			return r;

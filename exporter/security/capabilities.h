@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "security/privileges.h"
+
 #define CAPABILITY(number) (1ULL << (number))
 
 /* KEEP(what goes on after the start, capabilities that it takes) */
@@ -25,7 +27,7 @@
 	KEEP(BPF, 0)                                                                              \
 	KEEP(BPF_BEFORE_5_19, CAPABILITY(CAP_BPF))                                                \
 	KEEP(BPF_AS_ADMIN, CAPABILITY(CAP_SYS_ADMIN)) /* where that is what implies it */         \
-	/* executables of other users' processes: in the namer's process only */                  \
+	/* executables, and memory, of other users' processes: in the namer's processes only */   \
 	KEEP(NAMING, CAPABILITY(CAP_SYS_PTRACE))                                                  \
 	/* --mutex.backend=uprobe: attaching to libraries that are mapped later, by their path */ \
 	KEEP(UPROBES, CAPABILITY(CAP_BPF) | CAPABILITY(CAP_PERFMON) | CAPABILITY(CAP_SYS_PTRACE)) \
@@ -44,13 +46,22 @@ uint64_t capabilities_of(enum keep keep);
 
 /* A user to become. */
 struct user {
-	char name[64]; /* "": stay who we are */
+	bool become; /* false: stay who we are */
+	char name[64]; /* whose groups are taken; "": none but @gid */
 	uid_t uid;
 	gid_t gid;
 };
 
 /* Looks @name up. 0; -ENOENT if there is none; -errno. */
 int user_find(const char *name, struct user *out);
+
+/*
+ * Whom a process becomes that needs no file of ours: @wanted if that is to be become; else nobody
+ * (65534, the kernel's overflow id, which owns no files) where we are root. Capabilities without
+ * root's files are all that such a process needs. 0; -EPERM where @mine has no CAP_SETUID or no
+ * CAP_SETGID: then it stays root.
+ */
+int user_of_helpers(const struct privileges *mine, const struct user *wanted, struct user *out);
 
 /*
  * Makes effective only what is in @keep and permitted; the rest can still be taken up again, by

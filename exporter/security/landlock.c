@@ -17,7 +17,7 @@
 #define FS_TRUNCATE 0x4000U /* 3 */
 #define FS_IOCTL_DEVICE 0x8000U /* 5 */
 #define NET_BIND_AND_CONNECT 0x3U /* 4 */
-#define SCOPE_SIGNAL 0x2U /* 6 */
+#define SCOPE_UNIX_AND_SIGNAL 0x3U /* 6 */
 
 struct ruleset {
 	uint64_t fs, net,
@@ -31,7 +31,7 @@ static struct ruleset ruleset_for(long version)
 		      (version >= 2 ? FS_REFER : 0) | (version >= 3 ? FS_TRUNCATE : 0) |
 		      (version >= 5 ? FS_IOCTL_DEVICE : 0),
 		.net = version >= 4 ? NET_BIND_AND_CONNECT : 0,
-		.scoped = version >= 6 ? SCOPE_SIGNAL : 0,
+		.scoped = version >= 6 ? SCOPE_UNIX_AND_SIGNAL : 0,
 	};
 }
 

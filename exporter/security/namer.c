@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -13,17 +12,21 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "security/keeper.h"
 
 #define COMM_BYTES 64
-#define ANSWER_DEFAULT_MS 2000U
-#define START_MS 20000U /* looking the user's groups up may ask a directory service */
-#define NS_PER_MS 1000000ULL
+#define START_MS 20000 /* looking the user's groups up may ask a directory service */
+
+/* The number of an answer that nobody has asked for: a reader is ready. */
+#define HELLO 0U
 
 struct namer {
 	const char *proc_root;
-	int fd;
-	unsigned int answer_ms;
-	uint32_t asked, answered; /* numbers of the last question and the last answer */
+	int questions, control; /* sockets; -1: none */
+	uint32_t asked; /* number of the last question; never HELLO */
+	bool ready; /* there is a reader */
+	bool open; /* the last question has no answer yet */
+	uint64_t due_ns; /* of that one */
 	bool ended;
 };
 
@@ -37,34 +40,36 @@ struct question {
 
 struct answer {
 	uint32_t number;
-	int32_t result; /* of identity_read() */
+	int32_t result; /* of identity_read(); of HELLO: why there is no reader */
 	struct identity identity;
 };
 
-/* --- the process ---------------------------------------------------------------------------- */
+/* --- the processes -------------------------------------------------------------------------- */
+
+struct process {
+	const struct namer_options *options;
+	int questions, control;
+};
 
 /* Standard error stays, for what a sanitizer has to say. */
-static int descriptors_close(int except)
+static int descriptors_close(int one, int other)
 {
-	if (except > STDERR_FILENO + 1 &&
-	    close_range(STDERR_FILENO + 1, (unsigned int)except - 1, 0))
-		return -errno;
-	return close_range((unsigned int)except + 1, ~0U, 0) ? -errno : 0;
+	int first = one < other ? one : other, last = one < other ? other : one;
+	int from = STDERR_FILENO + 1, r = 0;
+
+	if (first > from)
+		r |= close_range((unsigned int)from, (unsigned int)first - 1, 0);
+	if (last > first + 1)
+		r |= close_range((unsigned int)first + 1, (unsigned int)last - 1, 0);
+	return r | close_range((unsigned int)last + 1, ~0U, 0) ? -errno : 0;
 }
 
-static int process_confine(const struct namer_options *options, int fd)
+static bool answer_send(int fd, const struct answer *answer)
 {
-	int r = descriptors_close(fd);
-
-	prctl(PR_SET_NAME, "namer");
-	if (!r)
-		r = capabilities_drop(capabilities_of(KEEP_NAMING), options->user);
-	if (!r)
-		r = sandbox_enter(SANDBOX_NAMER, options->sandbox);
-	return r;
+	return send(fd, answer, sizeof(*answer), MSG_NOSIGNAL) == sizeof(*answer);
 }
 
-static void process_answer(const char *proc_root, struct question *question, struct answer *answer)
+static void reader_answer(const char *proc_root, struct question *question, struct answer *answer)
 {
 	*answer = (struct answer){ .number = question->number };
 	question->comm[COMM_BYTES - 1] = '\0';
@@ -72,81 +77,64 @@ static void process_answer(const char *proc_root, struct question *question, str
 				       &answer->identity);
 }
 
-/* Until the other end is closed, or says what it should not. */
-static void process_run(const struct namer_options *options, int fd)
+static int reader_confine(const struct process *process)
 {
-	struct answer answer = { .result = process_confine(options, fd) };
+	int r = descriptors_close(process->questions, process->questions);
+
+	prctl(PR_SET_NAME, "namer-reader");
+	return r ? r : sandbox_enter(SANDBOX_NAMER, process->options->sandbox);
+}
+
+/* Until the other end is closed, or says what it should not. */
+static void reader_run(void *arg)
+{
+	const struct process *process = arg;
+	struct answer answer = { .number = HELLO, .result = reader_confine(process) };
 	struct question question;
 
-	while (send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) == sizeof(answer)) {
+	while (answer_send(process->questions, &answer)) {
 		ssize_t got;
 
 		do {
-			got = recv(fd, &question, sizeof(question), MSG_TRUNC);
+			got = recv(process->questions, &question, sizeof(question), MSG_TRUNC);
 		} while (got < 0 && errno == EINTR);
 		if (got != sizeof(question))
 			return;
-		process_answer(options->proc_root, &question, &answer);
+		reader_answer(process->options->proc_root, &question, &answer);
 	}
+}
+
+static int keeper_confine(const struct process *process)
+{
+	const struct namer_options *options = process->options;
+	int r = descriptors_close(process->questions, process->control);
+
+	prctl(PR_SET_NAME, "namer");
+	if (!r)
+		r = capabilities_drop(capabilities_of(KEEP_NAMING), options->user);
+	if (!r)
+		r = sandbox_enter(SANDBOX_KEEPER, options->sandbox);
+	return r;
+}
+
+static void process_run(struct process *process)
+{
+	struct answer refusal = { .number = HELLO, .result = keeper_confine(process) };
+
+	if (refusal.result)
+		answer_send(process->questions, &refusal);
+	else
+		keeper_run(process->control, reader_run, process);
 }
 
 /* --- those who ask -------------------------------------------------------------------------- */
 
-/* Takes one answer if there is one: 0, -EAGAIN, or another -errno, and then it has ended. */
-static int answer_take(struct namer *namer, struct answer *answer)
+static int namer_end(struct namer *namer)
 {
-	ssize_t got = recv(namer->fd, answer, sizeof(*answer), MSG_DONTWAIT | MSG_TRUNC);
-
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return -EAGAIN;
-	if (got != sizeof(*answer)) {
-		namer->ended = true;
-		return -EPIPE;
-	}
-	namer->answered = answer->number;
-	return 0;
-}
-
-/* The answer to the last question, within @wait_ms: 0, -ETIMEDOUT or -EPIPE. */
-static int answer_wait(struct namer *namer, unsigned int wait_ms, struct answer *answer)
-{
-	uint64_t due_ns = clock_monotonic_ns() + wait_ms * NS_PER_MS, now_ns;
-	int r;
-
-	for (;;) {
-		struct pollfd ready = { .fd = namer->fd, .events = POLLIN };
-
-		r = answer_take(namer, answer);
-		if (!r && answer->number == namer->asked)
-			return 0;
-		if (!r)
-			continue; /* to an earlier question, too late */
-		if (r != -EAGAIN)
-			return r;
-		now_ns = clock_monotonic_ns();
-		if (now_ns >= due_ns)
-			return -ETIMEDOUT;
-		poll(&ready, 1, (int)((due_ns - now_ns) / NS_PER_MS + 1));
-	}
-}
-
-static int question_send(struct namer *namer, const struct question *question)
-{
-	ssize_t sent = send(namer->fd, question, sizeof(*question), MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	return sent == sizeof(*question) ? 0 : -EPIPE;
-}
-
-static int namer_ask(struct namer *namer, struct question *question, struct answer *answer)
-{
-	int r;
-
-	/* One that still thinks about an earlier question is not asked another. */
-	if (!namer_alive(namer) || namer->asked != namer->answered)
-		return -EPIPE;
-	question->number = ++namer->asked;
-	r = question_send(namer, question);
-	return r ? r : answer_wait(namer, namer->answer_ms, answer);
+	namer->ended = true;
+	namer->ready = false;
+	namer->open = false;
+	return -EPIPE;
 }
 
 static void identity_terminate(struct identity *identity)
@@ -156,96 +144,185 @@ static void identity_terminate(struct identity *identity)
 	identity->runtime[sizeof(identity->runtime) - 1] = '\0';
 	identity->unit[sizeof(identity->unit) - 1] = '\0';
 	identity->container[sizeof(identity->container) - 1] = '\0';
+	identity->user[sizeof(identity->user) - 1] = '\0';
 }
 
-int namer_identify(struct namer *namer, pid_t pid, uint64_t start_ns, const char *comm,
-		   struct identity *out)
+/* 0, -EAGAIN if there is none, -EPIPE. */
+static int answer_receive(struct namer *namer, struct answer *answer)
 {
-	struct question question = { .pid = pid, .start_ns = start_ns };
+	ssize_t got = recv(namer->questions, answer, sizeof(*answer), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return -EAGAIN;
+	return got == sizeof(*answer) ? 0 : namer_end(namer);
+}
+
+/* The reader may come back from where it hangs, and answer: the number tells. */
+static int reader_replace(struct namer *namer)
+{
+	namer->open = false;
+	namer->ready = false;
+	if (send(namer->control, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+		return namer_end(namer);
+	return -ETIMEDOUT;
+}
+
+static int answer_accept(struct answer *answer, struct identity *out)
+{
+	if (answer->result)
+		return answer->result < 0 ? answer->result : -EPROTO;
+	identity_terminate(&answer->identity);
+	*out = answer->identity;
+	return 0;
+}
+
+int namer_take(struct namer *namer, uint64_t now_ns, struct identity *out)
+{
 	struct answer answer;
+	bool was_open;
 	int r;
 
-	text_copy(question.comm, sizeof(question.comm), comm ? comm : "");
-	if (namer_ask(namer, &question, &answer)) {
-		r = identity_read_public(namer->proc_root, pid, start_ns, comm, out);
-		return r ? r : 1;
+	if (namer->ended)
+		return -EPIPE;
+	while (!(r = answer_receive(namer, &answer))) {
+		was_open = namer->open;
+		if (answer.number != HELLO && (!was_open || answer.number != namer->asked))
+			continue; /* too late */
+		namer->open = false;
+		if (answer.number != HELLO)
+			return answer_accept(&answer, out);
+		namer->ready = !answer.result;
+		if (was_open)
+			return -ETIMEDOUT;
 	}
-	if (answer.result)
-		return answer.result < 0 ? answer.result : -EPROTO;
-	identity_terminate(&answer.identity);
-	*out = answer.identity;
-	return 0;
-}
-
-/* --- start and end -------------------------------------------------------------------------- */
-
-static int process_fork(const struct namer_options *options, int fds[2])
-{
-	pid_t pid = fork();
-
-	if (pid < 0)
-		return -errno;
-	if (!pid) {
-		close(fds[0]);
-		process_run(options, fds[1]);
-		_exit(0); /* what the parent has buffered is not ours to write */
-	}
-	close(fds[1]);
-	fds[1] = -1;
-	return 0;
-}
-
-int namer_start(const struct namer_options *options, struct namer **out)
-{
-	_cleanup_(cleanup_free) struct namer *namer = NULL;
-	int fds[2] = { -1, -1 }, r;
-	struct answer hello;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
-		return -errno;
-	namer = calloc(1, sizeof(*namer));
-	if (!namer) {
-		r = -ENOMEM;
-		goto close;
-	}
-	*namer = (struct namer){
-		.proc_root = options->proc_root,
-		.fd = fds[0],
-		.answer_ms = options->answer_ms ? options->answer_ms : ANSWER_DEFAULT_MS,
-	};
-	r = process_fork(options, fds);
-	if (!r)
-		r = answer_wait(namer, START_MS, &hello);
-	if (!r)
-		r = hello.result;
-	if (r)
-		goto close;
-	*out = TAKE_PTR(namer);
-	return 0;
-close:
-	cleanup_close(&fds[0]);
-	cleanup_close(&fds[1]);
+	if (r == -EAGAIN && namer->open && now_ns >= namer->due_ns)
+		r = reader_replace(namer);
 	return r;
+}
+
+int namer_ask(struct namer *namer, pid_t pid, uint64_t start_ns, const char *comm, uint64_t due_ns)
+{
+	struct question question = { .pid = pid, .start_ns = start_ns };
+
+	if (namer->ended)
+		return -EPIPE;
+	if (namer->open || !namer->ready)
+		return -EBUSY;
+	text_copy(question.comm, sizeof(question.comm), comm ? comm : "");
+	do {
+		question.number = ++namer->asked;
+	} while (question.number == HELLO);
+	if (send(namer->questions, &question, sizeof(question), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+	    sizeof(question))
+		return namer_end(namer);
+	namer->open = true;
+	namer->due_ns = due_ns;
+	return 0;
+}
+
+int namer_read_public(const struct namer *namer, pid_t pid, uint64_t start_ns, const char *comm,
+		      struct identity *out)
+{
+	return identity_read_public(namer->proc_root, pid, start_ns, comm, out);
+}
+
+bool namer_is_ready(const struct namer *namer)
+{
+	return namer->ready && !namer->open;
+}
+
+uint64_t namer_due_ns(const struct namer *namer)
+{
+	return namer->open ? namer->due_ns : UINT64_MAX;
 }
 
 int namer_fd(const struct namer *namer)
 {
-	return namer->fd;
+	return namer->questions;
 }
 
-bool namer_alive(struct namer *namer)
+bool namer_alive(const struct namer *namer)
 {
-	struct answer late;
-
-	while (!namer->ended && !answer_take(namer, &late))
-		;
 	return !namer->ended;
+}
+
+/* --- start and end -------------------------------------------------------------------------- */
+
+static int hello_wait(struct namer *namer)
+{
+	struct pollfd ready = { .fd = namer->questions, .events = POLLIN };
+	struct answer hello;
+	int r;
+
+	if (poll(&ready, 1, START_MS) <= 0)
+		return -ETIMEDOUT;
+	r = answer_receive(namer, &hello);
+	if (!r)
+		r = hello.result;
+	namer->ready = !r;
+	return r;
+}
+
+static int process_fork(const struct namer_options *options, const int questions[2],
+			const int control[2])
+{
+	struct process process = { options, questions[1], control[1] };
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid)
+		return 0;
+	close(questions[0]);
+	close(control[0]);
+	process_run(&process);
+	_exit(0); /* what the parent has buffered is not ours to write */
+}
+
+static int processes_start(const struct namer_options *options, struct namer *namer)
+{
+	int questions[2], control[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, questions))
+		return -errno;
+	namer->questions = questions[0];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control)) {
+		r = -errno;
+		close(questions[1]);
+		return r;
+	}
+	namer->control = control[0];
+	r = process_fork(options, questions, control);
+	close(questions[1]);
+	close(control[1]);
+	return r ? r : hello_wait(namer);
+}
+
+int namer_start(const struct namer_options *options, struct namer **out)
+{
+	struct namer *namer = calloc(1, sizeof(*namer));
+	int r;
+
+	if (!namer)
+		return -ENOMEM;
+	*namer = (struct namer){
+		.proc_root = options->proc_root,
+		.questions = -1,
+		.control = -1,
+	};
+	r = processes_start(options, namer);
+	if (r)
+		namer_stop(namer);
+	else
+		*out = namer;
+	return r;
 }
 
 void namer_stop(struct namer *namer)
 {
 	if (!namer)
 		return;
-	close(namer->fd);
+	cleanup_close(&namer->questions);
+	cleanup_close(&namer->control);
 	free(namer);
 }

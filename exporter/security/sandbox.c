@@ -18,8 +18,9 @@ static int limits_set(enum sandbox_role role)
 
 	if (setrlimit(RLIMIT_CORE, &none))
 		return -errno;
-	/* Threads of its own remove probes. */
-	if (role != SANDBOX_SERVER_ATTACHING && setrlimit(RLIMIT_NPROC, &none))
+	/* Threads of its own remove probes; a keeper starts processes. */
+	if (role != SANDBOX_SERVER_ATTACHING && role != SANDBOX_KEEPER &&
+	    setrlimit(RLIMIT_NPROC, &none))
 		return -errno;
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ? -errno : 0;
 }

@@ -23,7 +23,8 @@ enum sandbox_mode {
 enum sandbox_role {
 	SANDBOX_SERVER, /* serves HTTP, reads maps and its own part of /proc */
 	SANDBOX_SERVER_ATTACHING, /* the same, and attaches uprobes by path: without Landlock */
-	SANDBOX_NAMER /* reads /proc of others and executables, answers on one socket */
+	SANDBOX_NAMER, /* reads /proc of others and executables, answers on one socket */
+	SANDBOX_KEEPER /* the same, and starts processes that enter the one before, and ends them */
 };
 
 /* Whether this kernel has seccomp filters. */

@@ -5,10 +5,15 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -28,7 +33,6 @@ static const int calls_of_all[] = {
 	SCMP_SYS(faccessat),
 	SCMP_SYS(faccessat2),
 	SCMP_SYS(fadvise64),
-	SCMP_SYS(fcntl),
 	SCMP_SYS(fstat),
 	SCMP_SYS(futex),
 	SCMP_SYS(getcwd),
@@ -57,15 +61,12 @@ static const int calls_of_all[] = {
 	SCMP_SYS(readlinkat),
 	SCMP_SYS(readv),
 	SCMP_SYS(recvfrom),
-	SCMP_SYS(recvmsg),
 	SCMP_SYS(restart_syscall),
 	SCMP_SYS(rt_sigaction),
 	SCMP_SYS(rt_sigprocmask),
 	SCMP_SYS(rt_sigreturn),
 	SCMP_SYS(sched_yield),
 	SCMP_SYS(sigaltstack),
-	SCMP_SYS(sendmsg),
-	SCMP_SYS(sendto),
 	SCMP_SYS(stat),
 	SCMP_SYS(statx),
 	SCMP_SYS(time),
@@ -82,41 +83,143 @@ static const int calls_of_server[] = {
 	SCMP_SYS(fstatfs),       SCMP_SYS(getdents64),  SCMP_SYS(getpeername),
 	SCMP_SYS(getrusage),     SCMP_SYS(getsockname), SCMP_SYS(getsockopt),
 	SCMP_SYS(pipe2),         SCMP_SYS(pselect6),    SCMP_SYS(sched_getaffinity),
-	SCMP_SYS(select),        SCMP_SYS(sendfile),    SCMP_SYS(setsockopt),
-	SCMP_SYS(shutdown),      SCMP_SYS(signalfd4),   SCMP_SYS(sysinfo),
-	SCMP_SYS(times),
+	SCMP_SYS(select),        SCMP_SYS(sendfile),    SCMP_SYS(shutdown),
+	SCMP_SYS(signalfd4),     SCMP_SYS(sysinfo),     SCMP_SYS(times),
 };
 
 /* What a new thread begins with. */
 static const int calls_of_threads[] = { SCMP_SYS(rseq), SCMP_SYS(set_robust_list) };
 
+/* Processes that are started and ended, and what they need to enter a narrower sandbox. */
+static const int calls_of_keeper[] = {
+	SCMP_SYS(close_range),     SCMP_SYS(pidfd_open), SCMP_SYS(rseq),   SCMP_SYS(seccomp),
+	SCMP_SYS(set_robust_list), SCMP_SYS(setrlimit),  SCMP_SYS(waitid),
+};
+
 /* Nothing here has any business with these: whoever calls them is somebody else. */
 static const int calls_of_intruders[] = {
-	SCMP_SYS(execve),
-	SCMP_SYS(execveat),
-	SCMP_SYS(finit_module),
-	SCMP_SYS(init_module),
-	SCMP_SYS(kexec_load),
-	SCMP_SYS(mount),
-	SCMP_SYS(pivot_root),
-	SCMP_SYS(process_vm_readv),
-	SCMP_SYS(process_vm_writev),
-	SCMP_SYS(ptrace),
-	SCMP_SYS(setns),
-	SCMP_SYS(setresuid),
-	SCMP_SYS(setuid),
+	SCMP_SYS(execve),      SCMP_SYS(execveat),          SCMP_SYS(finit_module),
+	SCMP_SYS(init_module), SCMP_SYS(kexec_load),        SCMP_SYS(mount),
+	SCMP_SYS(pivot_root),  SCMP_SYS(process_vm_writev), SCMP_SYS(ptrace),
+	SCMP_SYS(setns),       SCMP_SYS(setresuid),         SCMP_SYS(setuid),
 	SCMP_SYS(unshare),
 };
 
-/* bpf(2) on what is open; nothing is loaded and nothing attached. */
-static const int bpf_commands[] = {
-	BPF_MAP_LOOKUP_ELEM,
-	BPF_MAP_UPDATE_ELEM,
-	BPF_MAP_DELETE_ELEM,
-	BPF_MAP_GET_NEXT_KEY,
-	BPF_MAP_LOOKUP_AND_DELETE_ELEM,
-	BPF_OBJ_GET_INFO_BY_FD,
-	BPF_ITER_CREATE,
+/* What is asked of an argument: a register; where it is an int, the kernel takes 32 bits. */
+struct condition {
+	unsigned int argument;
+	uint64_t mask, value;
+};
+
+#define IS(argument, value)                 \
+	{                                   \
+		argument, UINT64_MAX, value \
+	}
+#define INT_IS(argument, value)                         \
+	{                                               \
+		argument, UINT32_MAX, (uint32_t)(value) \
+	}
+#define WITHOUT(argument, bits)   \
+	{                         \
+		argument, bits, 0 \
+	}
+#define NONE_BUT(argument, bits)               \
+	{                                      \
+		argument, ~(uint64_t)(bits), 0 \
+	}
+#define INT_NONE_BUT(argument, bits)            \
+	{                                       \
+		argument, (uint32_t) ~(bits), 0 \
+	}
+
+#define CONDITIONS_MAX 3
+
+/* A call that is allowed where all conditions hold; several rows of a call: one of them. */
+struct limited {
+	int call;
+	unsigned int len;
+	struct condition conditions[CONDITIONS_MAX];
+};
+
+#define COUNT_OF(...) (sizeof((const struct condition[]){ __VA_ARGS__ }) / sizeof(struct condition))
+#define CALL(name, ...)                                \
+	{                                              \
+		SCMP_SYS(name), COUNT_OF(__VA_ARGS__), \
+		{                                      \
+			__VA_ARGS__                    \
+		}                                      \
+	}
+
+#define WRITING (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
+
+/* Not MSG_FASTOPEN, by which even a listener that was shut down connects (net/ipv4/tcp.c). */
+#define SENDING (MSG_DONTWAIT | MSG_MORE | MSG_NOSIGNAL)
+
+/*
+ * Files are opened to be read; memory is never executable; what is sent goes to who is connected;
+ * no descriptor sends signals (F_SETOWN, F_SETSIG, F_NOTIFY, leases).
+ */
+static const struct limited limited_of_all[] = {
+	CALL(fcntl, INT_IS(1, F_GETFD)),       CALL(fcntl, INT_IS(1, F_GETFL)),
+	CALL(fcntl, INT_IS(1, F_SETFD)),       CALL(mmap, WITHOUT(2, PROT_EXEC)),
+	CALL(mprotect, WITHOUT(2, PROT_EXEC)), CALL(open, WITHOUT(1, WRITING)),
+	CALL(openat, WITHOUT(2, WRITING)),     CALL(sendto, INT_NONE_BUT(3, SENDING), IS(4, 0)),
+};
+
+/*
+ * bpf(2) on what is open: nothing is loaded and nothing attached. Options of sockets: those of
+ * libmicrohttpd and http/, and not TCP_FASTOPEN_CONNECT or TCP_ULP. An address that sendmsg(2) is
+ * given is in memory, which no filter sees.
+ */
+static const struct limited limited_of_server[] = {
+	CALL(bpf, INT_IS(0, BPF_ITER_CREATE)),
+	CALL(bpf, INT_IS(0, BPF_MAP_DELETE_ELEM)),
+	CALL(bpf, INT_IS(0, BPF_MAP_LOOKUP_ELEM)),
+	CALL(bpf, INT_IS(0, BPF_MAP_UPDATE_ELEM)),
+	CALL(bpf, INT_IS(0, BPF_OBJ_GET_INFO_BY_FD)),
+	CALL(fcntl, INT_IS(1, F_DUPFD_CLOEXEC)),
+	CALL(fcntl, INT_IS(1, F_SETFL), WITHOUT(2, O_ASYNC)),
+	CALL(sendmsg, INT_NONE_BUT(2, SENDING)),
+	CALL(setsockopt, INT_IS(1, IPPROTO_TCP), INT_IS(2, TCP_CORK)),
+	CALL(setsockopt, INT_IS(1, IPPROTO_TCP), INT_IS(2, TCP_NODELAY)),
+	CALL(setsockopt, INT_IS(1, SOL_SOCKET), INT_IS(2, SO_LINGER)),
+	CALL(setsockopt, INT_IS(1, SOL_SOCKET), INT_IS(2, SO_SNDBUF)),
+};
+
+/* What pthread_create(3) asks for. */
+#define THREAD_FLAGS                                                                        \
+	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD | \
+	 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
+#define A_THREAD(argument)                                                     \
+	{                                                                      \
+		argument, ~(uint64_t)THREAD_FLAGS | CLONE_THREAD, CLONE_THREAD \
+	}
+
+/* Events of one process, not of a CPU; threads that remove probes, and no process. */
+static const struct limited limited_of_attaching[] = {
+	CALL(bpf, INT_IS(0, BPF_LINK_CREATE)),
+	CALL(clone, A_THREAD(0)),
+	CALL(ioctl, INT_IS(1, PERF_EVENT_IOC_DISABLE)),
+	CALL(ioctl, INT_IS(1, PERF_EVENT_IOC_ENABLE)),
+	CALL(ioctl, INT_IS(1, PERF_EVENT_IOC_SET_BPF)),
+	CALL(perf_event_open, INT_IS(2, -1), INT_IS(3, -1), IS(4, PERF_FLAG_FD_CLOEXEC)),
+};
+
+#define PROCESS_FLAGS (CSIGNAL | CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID)
+
+/*
+ * Processes like itself: no thread, nothing shared, no namespace; limits of its own only; and no
+ * signal but the one that ends.
+ */
+static const struct limited limited_of_keeper[] = {
+	CALL(clone, NONE_BUT(0, PROCESS_FLAGS)),
+	CALL(pidfd_send_signal, INT_IS(1, SIGKILL), IS(2, 0), INT_IS(3, 0)),
+	CALL(prctl, INT_IS(0, PR_SET_DUMPABLE), IS(1, 0)),
+	CALL(prctl, INT_IS(0, PR_SET_NAME)),
+	CALL(prctl, INT_IS(0, PR_SET_NO_NEW_PRIVS)),
+	CALL(prctl, INT_IS(0, PR_SET_PDEATHSIG), IS(1, SIGKILL)),
+	CALL(prctl, INT_IS(0, PR_SET_SECCOMP)), /* where libseccomp does not know seccomp(2) */
+	CALL(prlimit64, INT_IS(0, 0)),
 };
 
 static int add_all(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t len)
@@ -130,63 +233,62 @@ static int add_all(scmp_filter_ctx filter, uint32_t action, const int *calls, si
 	return 0;
 }
 
-/* @call only if no bit of @forbidden is in its argument @index. */
-static int add_without(scmp_filter_ctx filter, int call, unsigned int index, uint64_t forbidden)
+static int add_limited(scmp_filter_ctx filter, const struct limited *rows, size_t len)
 {
-	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 1,
-				SCMP_CMP(index, SCMP_CMP_MASKED_EQ, forbidden, 0));
-}
+	int r = 0;
 
-static int add_equal(scmp_filter_ctx filter, int call, unsigned int index, uint64_t value)
-{
-	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 1,
-				SCMP_CMP(index, SCMP_CMP_EQ, value));
-}
+	for (size_t i = 0; !r && i < len; i++) {
+		struct scmp_arg_cmp compared[CONDITIONS_MAX];
 
-/* Files are opened to be read, memory is never executable, signals go to oneself (abort). */
-static int add_limited(scmp_filter_ctx filter)
-{
-	const uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
-	int r = add_without(filter, SCMP_SYS(openat), 2, writing);
-
-	if (!r)
-		r = add_without(filter, SCMP_SYS(open), 1, writing);
-	if (!r)
-		r = add_without(filter, SCMP_SYS(mmap), 2, PROT_EXEC);
-	if (!r)
-		r = add_without(filter, SCMP_SYS(mprotect), 2, PROT_EXEC);
-	if (!r)
-		r = add_equal(filter, SCMP_SYS(tgkill), 0, (uint64_t)getpid());
+		for (unsigned int j = 0; j < rows[i].len; j++)
+			compared[j] = (struct scmp_arg_cmp){
+				.arg = rows[i].conditions[j].argument,
+				.op = SCMP_CMP_MASKED_EQ,
+				.datum_a = rows[i].conditions[j].mask,
+				.datum_b = rows[i].conditions[j].value,
+			};
+		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rows[i].call, rows[i].len,
+					   compared);
+	}
 	return r;
+}
+
+/* Signals go to oneself (abort). */
+static int add_own_signals(scmp_filter_ctx filter)
+{
+	const struct limited own[] = { CALL(tgkill, INT_IS(0, getpid())) };
+
+	return add_limited(filter, own, COUNT(own));
+}
+
+/* Memory of other processes is what a namer is for, and nobody else. */
+static int add_reading(scmp_filter_ctx filter, enum sandbox_role role)
+{
+	bool reads = role == SANDBOX_NAMER || role == SANDBOX_KEEPER;
+
+	return seccomp_rule_add(filter, reads ? SCMP_ACT_ALLOW : SCMP_ACT_KILL_PROCESS,
+				SCMP_SYS(process_vm_readv), 0);
 }
 
 static int add_server(scmp_filter_ctx filter)
 {
 	int r = add_all(filter, SCMP_ACT_ALLOW, calls_of_server, COUNT(calls_of_server));
 
-	for (size_t i = 0; !r && i < COUNT(bpf_commands); i++)
-		r = add_equal(filter, SCMP_SYS(bpf), 0, (uint64_t)bpf_commands[i]);
-	return r;
+	return r ? r : add_limited(filter, limited_of_server, COUNT(limited_of_server));
 }
 
 static int add_attaching(scmp_filter_ctx filter)
 {
-	static const unsigned long perf_commands[] = { PERF_EVENT_IOC_ENABLE,
-						       PERF_EVENT_IOC_DISABLE,
-						       PERF_EVENT_IOC_SET_BPF };
-	int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(perf_event_open), 0);
+	int r = add_all(filter, SCMP_ACT_ALLOW, calls_of_threads, COUNT(calls_of_threads));
 
-	if (!r)
-		r = add_equal(filter, SCMP_SYS(bpf), 0, BPF_LINK_CREATE);
-	for (size_t i = 0; !r && i < COUNT(perf_commands); i++)
-		r = add_equal(filter, SCMP_SYS(ioctl), 1, perf_commands[i]);
-	/* Threads that remove probes; no process. */
-	if (!r)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-				     SCMP_CMP(0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
-	if (!r)
-		r = add_all(filter, SCMP_ACT_ALLOW, calls_of_threads, COUNT(calls_of_threads));
-	return r;
+	return r ? r : add_limited(filter, limited_of_attaching, COUNT(limited_of_attaching));
+}
+
+static int add_keeper(scmp_filter_ctx filter)
+{
+	int r = add_all(filter, SCMP_ACT_ALLOW, calls_of_keeper, COUNT(calls_of_keeper));
+
+	return r ? r : add_limited(filter, limited_of_keeper, COUNT(limited_of_keeper));
 }
 
 static int add_role(scmp_filter_ctx filter, enum sandbox_role role)
@@ -197,8 +299,14 @@ static int add_role(scmp_filter_ctx filter, enum sandbox_role role)
 		r = add_all(filter, SCMP_ACT_KILL_PROCESS, calls_of_intruders,
 			    COUNT(calls_of_intruders));
 	if (!r)
-		r = add_limited(filter);
-	if (!r && role != SANDBOX_NAMER)
+		r = add_limited(filter, limited_of_all, COUNT(limited_of_all));
+	if (!r)
+		r = add_own_signals(filter);
+	if (!r)
+		r = add_reading(filter, role);
+	if (!r && role == SANDBOX_KEEPER)
+		r = add_keeper(filter);
+	if (!r && (role == SANDBOX_SERVER || role == SANDBOX_SERVER_ATTACHING))
 		r = add_server(filter);
 	if (!r && role == SANDBOX_SERVER_ATTACHING)
 		r = add_attaching(filter);

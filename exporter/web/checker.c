@@ -60,7 +60,7 @@ static void child_close_others(int fd)
 }
 
 /* All memory is there before the strict mode begins: nothing in it can be had. */
-static _Noreturn void child_run(int fd, struct crypt_data *data)
+static _Noreturn void child_run(int fd, const struct user *user, struct crypt_data *data)
 {
 	struct question question;
 	uint8_t answer;
@@ -68,8 +68,8 @@ static _Noreturn void child_run(int fd, struct crypt_data *data)
 	child_close_others(fd);
 	setpriority(PRIO_PROCESS, 0, NICENESS);
 	prctl(PR_SET_NAME, "check-password");
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+	if (capabilities_drop(0, user) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
 		child_end();
 	while (read(fd, &question, sizeof(question)) == (ssize_t)sizeof(question)) {
 		question.hash[HASH_BYTES - 1] = '\0';
@@ -84,7 +84,7 @@ static _Noreturn void child_run(int fd, struct crypt_data *data)
 
 /* --- its parent ----------------------------------------------------------------------------- */
 
-static int checker_fork(int fd)
+static int checker_fork(int fd, const struct user *user)
 {
 	struct crypt_data *data = calloc(1, sizeof(*data));
 	pid_t pid;
@@ -93,12 +93,12 @@ static int checker_fork(int fd)
 		return -ENOMEM;
 	pid = fork();
 	if (pid == 0)
-		child_run(fd, data);
+		child_run(fd, user, data);
 	free(data);
 	return pid < 0 ? -EAGAIN : 0;
 }
 
-int checker_start(struct checker **checker)
+int checker_start(const struct user *user, struct checker **checker)
 {
 	_cleanup_(cleanup_close) int ours = -1, theirs = -1;
 	int ends[2], r;
@@ -109,7 +109,7 @@ int checker_start(struct checker **checker)
 	theirs = ends[1];
 	if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
-	r = checker_fork(theirs);
+	r = checker_fork(theirs, user);
 	if (r)
 		return r;
 	*checker = calloc(1, sizeof(**checker));

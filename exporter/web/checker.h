@@ -3,8 +3,8 @@
  * Compares passwords with bcrypt hashes in a process of its own, because one comparison takes a
  * tenth of a second and more, in which nobody else would be served.
  *
- * The process can only read from and write to its socket (seccomp's strict mode), whatever rights
- * it was started with, and has a lower priority. It ends with the other end of its socket.
+ * The process can only read from and write to its socket (seccomp's strict mode), has no capability
+ * and a lower priority, and is not dumped. It ends with the other end of its socket.
  *
  * One question at a time. One thread.
  */
@@ -13,17 +13,20 @@
 
 #include <stdbool.h>
 
+#include "security/capabilities.h"
+
 /* bcrypt takes no notice of what follows (crypt(5)). */
 #define CHECKER_PASSWORD_BYTES 72
 
 struct checker;
 
 /*
- * Starts the process: call it before there are other threads and before anything that it should not
- * inherit is mapped; descriptors it closes. 0 with @checker (stop releases it) or -errno, and then
+ * Starts the process, which becomes @user: call it before there are other threads and before
+ * anything that it should not inherit is mapped; descriptors it closes. 0 with @checker (stop
+ * releases it) or -errno, and then
  * @checker is NULL or untouched.
  */
-int checker_start(struct checker **checker);
+int checker_start(const struct user *user, struct checker **checker);
 
 /* Lets the process end; NULL is nothing. */
 void checker_stop(struct checker *checker);

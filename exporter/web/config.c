@@ -283,6 +283,8 @@ static int read_http(void *member, const struct yaml_node *value, struct yaml_er
 
 static int read_user(struct web_user *user, const struct yaml_node *key, struct yaml_error *error)
 {
+	if (!*key->text)
+		return web_yaml_fail(error, key, "an empty user name");
 	if (strchr(key->text, ':'))
 		return web_yaml_fail(
 			error, key, "user \"%.80s\": a name with a colon cannot log in", key->text);

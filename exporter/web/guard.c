@@ -2,7 +2,6 @@
 #include "web/guard.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "web/bucket.h"
+#include "web/file.h"
 
-#define READ_BYTES 4096
 #define ERROR_BYTES 512
 
 /* What changes with a file's content. All zeros: there is none. */
@@ -69,19 +68,6 @@ static bool stamp_equal(const struct stamp *one, const struct stamp *other)
 	       one->changed.tv_nsec == other->changed.tv_nsec;
 }
 
-static int file_read(const char *path, struct buffer *out)
-{
-	_cleanup_(cleanup_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	char bytes[READ_BYTES];
-	ssize_t len = -1;
-
-	if (fd < 0)
-		return -errno;
-	while ((len = read(fd, bytes, sizeof(bytes))) > 0 && !out->error)
-		buffer_append(out, bytes, (size_t)len);
-	return len < 0 ? -errno : out->error;
-}
-
 static int config_load(const struct guard *guard, struct web_config *config, char *error,
 		       size_t error_bytes)
 {
@@ -89,10 +75,10 @@ static int config_load(const struct guard *guard, struct web_config *config, cha
 	_cleanup_(web_config_free) struct web_config loaded = { 0 };
 	struct yaml_error fault = { 0 };
 	const char *path = guard->options.path;
-	int r = file_read(path, &text);
+	int r = web_file_read(path, &text);
 
 	if (r) {
-		snprintf(error, error_bytes, "cannot read %s: %s", path, strerror(-r));
+		snprintf(error, error_bytes, "cannot read %s: %s", path, web_file_error(r));
 		return -EINVAL;
 	}
 	r = web_config_parse(text.data ? text.data : "", text.len, &loaded, &fault);

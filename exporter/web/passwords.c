@@ -119,22 +119,84 @@ static void passwords_remember(struct passwords *passwords, const struct passwor
 
 /* --- what is to be compared ----------------------------------------------------------------- */
 
-static void queue_drop_first(struct passwords *passwords)
+static void queue_drop(struct passwords *passwords, size_t index)
 {
+	struct password_question *dropped = &passwords->queue[index];
+
+	shares_give_back(&passwords->shares, &dropped->origin);
 	passwords->queue_len--;
-	memmove(passwords->queue, passwords->queue + 1,
-		passwords->queue_len * sizeof(*passwords->queue));
-	passwords->queue[passwords->queue_len] = (struct password_question){ 0 };
+	memmove(dropped, dropped + 1, (passwords->queue_len - index) * sizeof(*dropped));
+	explicit_bzero(&passwords->queue[passwords->queue_len], sizeof(*dropped));
+}
+
+/* The number of the last comparison for @origin; 0 if there was none lately. */
+static size_t queue_served(const struct passwords *passwords, const struct http_origin *origin)
+{
+	size_t oldest = passwords->served_len - at_most(passwords->served_len, PASSWORDS_SERVED);
+
+	for (size_t number = passwords->served_len; number > oldest; number--)
+		if (http_origin_equal(&passwords->served[(number - 1) % PASSWORDS_SERVED], origin))
+			return number;
+	return 0;
+}
+
+/* Brings to the front whose turn it is. */
+static void queue_choose(struct passwords *passwords)
+{
+	struct password_question chosen;
+	size_t least = SIZE_MAX, next = 0;
+
+	for (size_t i = 0; i < passwords->queue_len; i++) {
+		size_t served = queue_served(passwords, &passwords->queue[i].origin);
+
+		if (served >= least)
+			continue;
+		least = served;
+		next = i;
+	}
+	chosen = passwords->queue[next];
+	memmove(passwords->queue + 1, passwords->queue, next * sizeof(chosen));
+	passwords->queue[0] = chosen;
+	explicit_bzero(&chosen, sizeof(chosen));
 }
 
 static void queue_ask(struct passwords *passwords)
 {
 	const struct password_question *first = passwords->queue;
-	int r = passwords->queue_len ? checker_ask(passwords->checker, first->hash, first->password)
-				     : 0;
 
-	if (r == -EPIPE)
+	if (!passwords->queue_len)
+		return;
+	queue_choose(passwords);
+	passwords->served[passwords->served_len++ % PASSWORDS_SERVED] = first->origin;
+	if (checker_ask(passwords->checker, first->hash, first->password) == -EPIPE)
 		passwords->ended = true;
+}
+
+/*
+ * Whether there is room for one more of @origin, be it that another gives way: of who has the most
+ * that whose turn would come last, and not one that is as poor and whose turn is before.
+ */
+static bool queue_make_room(struct passwords *passwords, const struct http_origin *origin)
+{
+	const struct shares *shares = &passwords->shares;
+	size_t asking = queue_served(passwords, origin), latest = 0, last = 0;
+
+	if (passwords->queue_len < PASSWORDS_QUEUE)
+		return true;
+	for (size_t i = 1; i < passwords->queue_len; i++) {
+		const struct http_origin *holder = &passwords->queue[i].origin;
+		size_t served = queue_served(passwords, holder);
+		bool richer = shares_held(shares, holder) > shares_held(shares, origin) + 1;
+
+		if (http_origin_equal(holder, origin) || served < latest ||
+		    !shares_gives_way(shares, holder, origin) || !(richer || served > asking))
+			continue;
+		latest = served;
+		last = i;
+	}
+	if (last)
+		queue_drop(passwords, last);
+	return last;
 }
 
 static enum password_verdict queue_add(struct passwords *passwords, const struct password_key *key,
@@ -142,16 +204,13 @@ static enum password_verdict queue_add(struct passwords *passwords, const struct
 				       const struct http_origin *origin)
 {
 	struct password_question *question;
-	size_t of_origin = 0;
 
-	for (size_t i = 0; i < passwords->queue_len; i++) {
-		question = &passwords->queue[i];
-		if (memcmp(&question->key, key, sizeof(*key)) == 0)
+	for (size_t i = 0; i < passwords->queue_len; i++)
+		if (memcmp(&passwords->queue[i].key, key, sizeof(*key)) == 0)
 			return PASSWORD_PENDING;
-		of_origin += http_origin_equal(&question->origin, origin);
-	}
-	if (passwords->queue_len == PASSWORDS_QUEUE || of_origin >= PASSWORDS_QUEUE_PER_ORIGIN)
+	if (!queue_make_room(passwords, origin))
 		return PASSWORD_BUSY;
+	shares_take(&passwords->shares, origin);
 	question = &passwords->queue[passwords->queue_len++];
 	question->key = *key;
 	question->origin = *origin;
@@ -208,7 +267,7 @@ bool passwords_run(struct passwords *passwords)
 	if (taken <= 0 || !passwords->queue_len)
 		return false;
 	passwords_remember(passwords, &passwords->queue[0].key, right);
-	queue_drop_first(passwords);
+	queue_drop(passwords, 0);
 	queue_ask(passwords);
 	return true;
 }

@@ -6,8 +6,10 @@
  * What was found right or wrong is remembered, as an HMAC with a key of this process, so that only
  * the first request with a password costs a comparison. Right ones and wrong ones are kept apart:
  * no flood of wrong passwords pushes a right one out. Comparisons are made one after the other by a
- * process of their own (checker.h), first come, first served. At most PASSWORDS_QUEUE wait, of one
- * origin at most PASSWORDS_QUEUE_PER_ORIGIN; who comes then is to be told to come again.
+ * process of their own (checker.h). Origins take turns: next is the one whose last comparison is
+ * the longest ago, before all others one that has had none lately. At most PASSWORDS_QUEUE wait;
+ * where there are more the last of the origin that has the most gives way (shares.h), and is to be
+ * told to come again.
  *
  * A name that nobody has costs as much as a wrong password: a comparison with a hash of the same
  * cost as the users'.
@@ -18,12 +20,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "http/connections.h"
 #include "web/checker.h"
 #include "web/config.h"
+#include "web/shares.h"
 
-#define PASSWORDS_QUEUE 64
-#define PASSWORDS_QUEUE_PER_ORIGIN 48
+#define PASSWORDS_QUEUE 32
+#define PASSWORDS_SERVED 256
 #define PASSWORDS_RIGHT 64
 #define PASSWORDS_WRONG 256
 #define PASSWORD_KEY_BYTES 32
@@ -61,6 +63,9 @@ struct passwords {
 	size_t right_len, wrong_len; /* ever remembered: the next one goes to len % size */
 	struct password_question queue[PASSWORDS_QUEUE]; /* the first one is with the checker */
 	size_t queue_len;
+	struct shares shares; /* of the queue */
+	struct http_origin served[PASSWORDS_SERVED]; /* the last comparisons were for these */
+	size_t served_len; /* as right_len */
 	bool ended; /* the checker has */
 };
 

@@ -12,9 +12,13 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "web/file.h"
 #include "web/sans.h"
 
 #define PRIORITY_BYTES 2048
+#define PEM_MAX_BYTES                                                              \
+	((size_t)4 << 20) /* a machine's bundle of CAs has a quarter of a megabyte \
+			   */
 #define SAN_BYTES 1024
 
 struct web_tls {
@@ -70,46 +74,47 @@ static void tls_unrefp(struct web_tls **tls)
 /* --- certificates --------------------------------------------------------------------------- */
 
 /* A PEM text that is inline or in a file; cleared when released, for it may be a key. */
-static void pem_free(gnutls_datum_t *pem)
+static void pem_free(struct buffer *pem)
 {
 	if (pem->data)
 		explicit_bzero(pem->data, pem->size);
-	gnutls_free(pem->data);
+	buffer_free(pem);
 }
 
-static int pem_read(const char *text, const char *path, gnutls_datum_t *pem, char *error,
+static int pem_read(const char *text, const char *path, struct buffer *pem, char *error,
 		    size_t error_bytes)
 {
 	int r;
 
-	if (path) {
-		errno = 0;
-		r = gnutls_load_file(path, pem);
-		if (r < 0)
-			return tls_fail(error, error_bytes, "cannot read %s: %s", path,
-					errno ? strerror(errno) : gnutls_strerror(r));
-		return 0;
+	if (!path) {
+		buffer_append(pem, text, strlen(text));
+		return pem->error;
 	}
-	pem->data = gnutls_malloc(strlen(text) + 1);
-	if (!pem->data)
-		return -ENOMEM;
-	memcpy(pem->data, text, strlen(text) + 1);
-	pem->size = (unsigned)strlen(text);
-	return 0;
+	r = web_file_read(path, pem);
+	return r ? tls_fail(error, error_bytes, "cannot read %s: %s", path, web_file_error(r)) : 0;
+}
+
+static gnutls_datum_t pem_datum(const struct buffer *pem)
+{
+	return (gnutls_datum_t){ (unsigned char *)pem->data, (unsigned)pem->len };
 }
 
 static int tls_load_pair(struct web_tls *tls, const struct web_tls_config *config, char *error,
 			 size_t error_bytes)
 {
-	_cleanup_(pem_free) gnutls_datum_t cert = { 0 }, key = { 0 };
+	_cleanup_(pem_free) struct buffer cert = BUFFER_INIT(PEM_MAX_BYTES);
+	_cleanup_(pem_free) struct buffer key = BUFFER_INIT(PEM_MAX_BYTES);
+	gnutls_datum_t cert_datum, key_datum;
 	int r = pem_read(config->cert, config->cert_file, &cert, error, error_bytes);
 
 	if (!r)
 		r = pem_read(config->key, config->key_file, &key, error, error_bytes);
 	if (r)
 		return r;
-	r = gnutls_certificate_set_x509_key_mem2(tls->credentials, &cert, &key, GNUTLS_X509_FMT_PEM,
-						 NULL, 0);
+	cert_datum = pem_datum(&cert);
+	key_datum = pem_datum(&key);
+	r = gnutls_certificate_set_x509_key_mem2(tls->credentials, &cert_datum, &key_datum,
+						 GNUTLS_X509_FMT_PEM, NULL, 0);
 	if (r < 0)
 		return tls_fail(error, error_bytes, "certificate %s with key %s: %s",
 				config->cert_file ? config->cert_file : "(inline)",
@@ -122,7 +127,8 @@ static int tls_load_pair(struct web_tls *tls, const struct web_tls_config *confi
 static int tls_load_ca(struct web_tls *tls, const struct web_tls_config *config, char *error,
 		       size_t error_bytes)
 {
-	_cleanup_(pem_free) gnutls_datum_t ca = { 0 };
+	_cleanup_(pem_free) struct buffer ca = BUFFER_INIT(PEM_MAX_BYTES);
+	gnutls_datum_t ca_datum;
 	int r;
 
 	if (config->client_auth < WEB_CLIENT_VERIFY_IF_GIVEN && !config->client_ca &&
@@ -135,7 +141,8 @@ static int tls_load_ca(struct web_tls *tls, const struct web_tls_config *config,
 	r = pem_read(config->client_ca, config->client_ca_file, &ca, error, error_bytes);
 	if (r)
 		return r;
-	r = gnutls_certificate_set_x509_trust_mem(tls->credentials, &ca, GNUTLS_X509_FMT_PEM);
+	ca_datum = pem_datum(&ca);
+	r = gnutls_certificate_set_x509_trust_mem(tls->credentials, &ca_datum, GNUTLS_X509_FMT_PEM);
 	if (r <= 0)
 		return tls_fail(error, error_bytes, "client CA %s: %s",
 				config->client_ca_file ? config->client_ca_file : "(inline)",

@@ -97,9 +97,15 @@ def losses():
     return [
         timeseries(
             "Lost measurements",
-            "Lost or counted as `other`, per second, by reason; the runbook explains each.",
-            [target(growth("workload_exporter_dropped_total", "instance, reason"),
-                    f"{INSTANCE} {{{{reason}}}}")],
+            "Lost or counted as `other`, per second, by reason, in all and, where it is known, of which"
+            " workload; the runbook explains each.",
+            [
+                target(
+                    growth("workload_exporter_dropped_total", "instance, reason") + " or "
+                    + growth("workload_measurements_dropped_total", "instance, workload, reason"),
+                    f"{INSTANCE} {{{{workload}}}} {{{{reason}}}}",
+                )
+            ],
             "ops",
         ),
         timeseries(

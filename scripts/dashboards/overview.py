@@ -2,8 +2,8 @@
 """Which service is saturated, and why: all workloads in one table, worst first."""
 
 from panels import column, dashboard, stat, states, table, target, timeseries
-from promql import BUSY, gauge, mean, quantile, rate, share, utilization
-from promql import WORKLOADS
+from promql import BUSY, SERVING, WORKLOADS
+from promql import gauge, mean, quantile, rate, share, utilization
 
 QUEUE = "workload_request_queue_seconds"
 DURATION = "workload_request_duration_seconds"
@@ -27,14 +27,16 @@ COLUMNS = [
     (rate(DURATION + "_count", "workload"), "Requests", "reqps", None),
     (quantile(0.5, DURATION, "workload"), "p50 duration", "s", None),
     (quantile(0.99, DURATION, "workload"), "p99 duration", "s", None),
-    # The pool that is busiest: the mean over all threads hides it behind idle ones.
+    # The serving pool that is busiest: the mean over all threads hides it behind idle ones.
     (f"max by (workload) ({utilization('workload, pool')})", "Utilization", "percentunit", FULL),
-    (share("workload", 'state="lock"', BUSY), "Lock share", "percentunit", SHARE),
+    (share("workload", 'role="serving", state="lock"', SERVING + BUSY), "Lock share", "percentunit", SHARE),
     (mean("workload_runqueue_wait_seconds", "workload"), "Run-queue wait", "s", None),
 ]
-# Where the threads' busy time goes: the label `state` is the value that is shown.
+SERVING_BUSY = SERVING + BUSY
+# Where the serving threads' busy time goes: the label `state` is the value that is shown.
 MOSTLY = (
-    f"topk by (workload) (1, {rate('workload_thread_seconds_total', 'workload, state', BUSY)} > 0)"
+    "topk by (workload) "
+    f"(1, {rate('workload_thread_seconds_total', 'workload, state', SERVING_BUSY)} > 0)"
 )
 
 
@@ -46,9 +48,9 @@ def worst_first():
     return table(
         "Workloads, worst first",
         "Mean depth is the mean number of requests that waited (Little's law). Utilization is that "
-        "of the busiest pool. The lock share is of busy time. The last column is where most of the "
-        "busy time goes: running: CPU; runnable: no CPU free; lock: a hot lock; network or wait: a "
-        "slow downstream. A click on a name shows the workload.",
+        "of the busiest pool of threads that serve. The lock share is of their busy time. The last "
+        "column is where most of it goes: running: CPU; runnable: no CPU free; lock: a hot lock; "
+        "network: a slow downstream, or clients; wait: its own threads. A click on a name shows the workload.",
         [query for query, *_ in COLUMNS] + [MOSTLY],
         "workload",
         columns,
@@ -124,17 +126,17 @@ def charts():
         ),
         timeseries(
             "Utilization of the busiest pool",
-            "Busy time / (threads x time), of each workload's busiest pool.",
+            "Busy time / (threads x time), of each workload's busiest pool of threads that serve.",
             [target(COLUMNS[7][0], "{{workload}}")],
             "percentunit",
             limit=1,
         ),
         states(
             "Busy threads",
-            "Mean number of threads in each state but idle, of all workloads together.",
+            "Mean number of serving threads in each state but idle, of all workloads together.",
             [
                 target(
-                    rate("workload_thread_seconds_total", "state", BUSY),
+                    rate("workload_thread_seconds_total", "state", SERVING_BUSY),
                     "{{state}}",
                 )
             ],

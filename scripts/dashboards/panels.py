@@ -286,6 +286,11 @@ def variables(*names):
             'workload=~"$workload"}, pool)',
             ".+",
         ),
+        "role": (
+            f'label_values(workload_threads{{{scope}, instance=~"$instance", '
+            'workload=~"$workload"}, role)',
+            ".+",
+        ),
     }
     datasource = {
         "name": "datasource",

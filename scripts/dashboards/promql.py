@@ -5,6 +5,8 @@ INSTANCES = 'cluster=~"$cluster", job=~"$job", instance=~"$instance"'
 WORKLOADS = INSTANCES + ', workload=~"$workload"'
 WINDOW = "[$__rate_interval]"
 BUSY = ', state!="idle"'
+# Threads that read and answer requests: of the others a housekeeper that sleeps is busy all the time.
+SERVING = ', role="serving"'
 
 
 def gauge(metric, by, more="", operation="sum"):
@@ -39,5 +41,5 @@ def share(by, state, of=""):
 
 
 def utilization(by):
-    """Busy time / (threads * time)."""
-    return share(by, 'state!="idle"')
+    """Busy time / (threads * time) of the threads that serve."""
+    return share(by, 'role="serving", state!="idle"', SERVING)

@@ -58,7 +58,7 @@ def _rate(metric, by, window):
 
 
 PORT = ("workload", "port")
-POOL = ("workload", "pool")
+POOL = ("workload", "pool", "role")
 GAUGES = [
     ("workload_requests_queued", PORT, "sum"),
     ("workload_requests_in_service", PORT, "sum"),
@@ -71,6 +71,9 @@ GAUGES = [
 ]
 COUNTERS = [
     ("workload_requests_abandoned_total", (*PORT, "stage")),
+    ("workload_connection_goodbyes_total", PORT),
+    ("workload_unanswered_reads_total", PORT),
+    ("workload_multiplexed_connections_total", PORT),
     ("workload_accept_queue_overflows_total", PORT),
     ("workload_connections_accepted_total", PORT),
     ("workload_received_bytes_total", PORT),
@@ -118,7 +121,8 @@ def _by_workload(window):
     )
     yield (
         f"workload:workload_lock_share:ratio_{window}",
-        f'sum by ({by}) ({threads}{{state="lock"}}) / sum by ({by}) ({threads}{{state!="idle"}})',
+        f'sum by ({by}) ({threads}{{role="serving", state="lock"}})'
+        f' / sum by ({by}) ({threads}{{role="serving", state!="idle"}})',
     )
 
 

@@ -14,15 +14,16 @@ PORT = "workload, port"
 PORT_LEGEND = "{{workload}}:{{port}}"
 POOL = "workload, pool"
 POOL_LEGEND = "{{workload}} {{pool}}"
+ROLE = ', role=~"$role"'
 
 
-def quantiles(title, description, metric, by=PORT, legend=PORT_LEGEND):
+def quantiles(title, description, metric, by=PORT, legend=PORT_LEGEND, more=""):
     """p50, p90, p99 and mean of a histogram."""
     found = [
-        target(quantile(q, metric, by), f"{legend} {name}", exemplar=True)
+        target(quantile(q, metric, by, more), f"{legend} {name}", exemplar=True)
         for q, name in ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"))
     ]
-    found.append(target(mean(metric, by), f"{legend} mean"))
+    found.append(target(mean(metric, by, more), f"{legend} mean"))
     return timeseries(title, description, found, "s")
 
 
@@ -65,7 +66,8 @@ def requests():
         timeseries(
             "Abandoned",
             "Requests whose connection closed before a thread read them (queued) or before they "
-            "were answered (service).",
+            "were answered (service): clients that gave up, servers that gave none. Not in it: "
+            "turns with which clients say goodbye.",
             [
                 target(
                     rate("workload_requests_abandoned_total", PORT + ", stage"),
@@ -73,6 +75,20 @@ def requests():
                 )
             ],
             "reqps",
+        ),
+        timeseries(
+            "Not measured: multiplexed",
+            "Part of the accepted connections that carry many requests at a time (HTTP/2, gRPC, "
+            "clients that do not wait for answers). Their requests are in no panel of this row; "
+            "such a connection is in the queue depth once, while bytes of it wait to be read.",
+            [
+                target(
+                    f"{gauge('workload_multiplexed_connections_total', PORT)}"
+                    f" / {gauge('workload_connections_accepted_total', PORT)}",
+                    PORT_LEGEND,
+                )
+            ],
+            "percentunit",
         ),
     ]
     return "Requests", [(9, counts), (9, heatmaps), (10, lines)]
@@ -128,7 +144,7 @@ def queue():
                 ),
                 timeseries(
                     "Accept queue overflows",
-                    "Drop events of the listening sockets per second: above 0 clients try in vain.",
+                    "Connections per second that came while the accept queue was full: clients try in vain.",
                     [
                         target(
                             rate("workload_accept_queue_overflows_total", PORT), PORT_LEGEND
@@ -148,7 +164,7 @@ def queue():
 
 
 def threads():
-    by_pool = ', pool=~"$pool"'
+    by_pool = ', pool=~"$pool"' + ROLE
     return "Threads", [
         (
             9,
@@ -174,8 +190,9 @@ def threads():
             9,
             [
                 timeseries(
-                    "Utilization",
-                    "Busy time / (threads x time). Near 100 % with a queue: too few threads, or "
+                    "Utilization of serving threads",
+                    "Busy time / (threads x time) of the threads that read and answer requests, "
+                    "whatever roles are selected. Near 100 % with a queue: too few threads, or "
                     "threads that are held up.",
                     [target(utilization(POOL), POOL_LEGEND)],
                     "percentunit",
@@ -184,14 +201,14 @@ def threads():
                 states(
                     "Threads now",
                     "What the threads of all selected workloads do at this instant.",
-                    [target(gauge("workload_threads", "state"), "{{state}}")],
+                    [target(gauge("workload_threads", "state", ROLE), "{{state}}")],
                 ),
                 timeseries(
                     "Threads started and exited",
                     "Churn: a pool that starts threads all the time pays for it.",
                     [
-                        target(rate("workload_threads_started_total", POOL), f"{POOL_LEGEND} started"),
-                        target(rate("workload_threads_exited_total", POOL), f"{POOL_LEGEND} exited"),
+                        target(rate("workload_threads_started_total", POOL, ROLE), f"{POOL_LEGEND} started"),
+                        target(rate("workload_threads_exited_total", POOL, ROLE), f"{POOL_LEGEND} exited"),
                     ],
                     "ops",
                 ),
@@ -201,7 +218,7 @@ def threads():
             9,
             [
                 heatmap(
-                    "Run-queue wait", "From wanting a CPU until running.", buckets(RUNQUEUE)
+                    "Run-queue wait", "From wanting a CPU until running.", buckets(RUNQUEUE, ROLE)
                 ),
                 quantiles(
                     "Run-queue wait, quantiles",
@@ -209,13 +226,14 @@ def threads():
                     RUNQUEUE,
                     POOL,
                     POOL_LEGEND,
+                    ROLE,
                 ),
                 timeseries(
                     "Wanting a CPU",
                     "Mean number of threads that want a CPU and have none.",
                     [
                         target(
-                            rate("workload_thread_seconds_total", POOL, ', state="runnable"'),
+                            rate("workload_thread_seconds_total", POOL, ROLE + ', state="runnable"'),
                             POOL_LEGEND,
                         )
                     ],
@@ -234,7 +252,7 @@ def locks():
                 timeseries(
                     "Lock share",
                     "Part of the busy time that threads are blocked on a lock.",
-                    [target(share(POOL, 'state="lock"', BUSY), POOL_LEGEND)],
+                    [target(share(POOL, 'role=~"$role", state="lock"', ROLE + BUSY), POOL_LEGEND)],
                     "percentunit",
                     limit=1,
                 ),
@@ -242,11 +260,11 @@ def locks():
                     "Waiting for a lock",
                     "Mean number of threads that are blocked on a lock, from the waits that have "
                     "ended.",
-                    [target(rate(MUTEX + "_sum", POOL), POOL_LEGEND)],
+                    [target(rate(MUTEX + "_sum", POOL, ROLE), POOL_LEGEND)],
                     "short",
                 ),
                 heatmap(
-                    "Lock wait", "One observation for each acquisition that slept.", buckets(MUTEX)
+                    "Lock wait", "One observation for each acquisition that slept.", buckets(MUTEX, ROLE)
                 ),
             ],
         ),
@@ -259,14 +277,16 @@ def locks():
                     MUTEX,
                     POOL,
                     POOL_LEGEND,
+                    ROLE,
                 ),
-                heatmap("Disk wait", "Each time that a thread was blocked on a disk.", buckets(DISK)),
+                heatmap("Disk wait", "Each time that a thread was blocked on a disk.", buckets(DISK, ROLE)),
                 quantiles(
                     "Disk wait, quantiles",
                     "How long threads were blocked on a disk.",
                     DISK,
                     POOL,
                     POOL_LEGEND,
+                    ROLE,
                 ),
             ],
         ),
@@ -276,20 +296,20 @@ def locks():
                 timeseries(
                     "Lock waits",
                     "Acquisitions per second that slept.",
-                    [target(rate(MUTEX + "_count", POOL), POOL_LEGEND)],
+                    [target(rate(MUTEX + "_count", POOL, ROLE), POOL_LEGEND)],
                     "ops",
                 ),
                 timeseries(
                     "Lock acquisitions",
                     "Mutexes acquired per second, free ones included; only with "
                     "--mutex.backend=uprobe.",
-                    [target(rate("workload_mutex_acquisitions_total", POOL), POOL_LEGEND)],
+                    [target(rate("workload_mutex_acquisitions_total", POOL, ROLE), POOL_LEGEND)],
                     "ops",
                 ),
                 timeseries(
                     "Disk waits",
                     "Times per second that a thread was blocked on a disk.",
-                    [target(rate(DISK + "_count", POOL), POOL_LEGEND)],
+                    [target(rate(DISK + "_count", POOL, ROLE), POOL_LEGEND)],
                     "ops",
                 ),
             ],
@@ -329,6 +349,23 @@ def connections():
                     "Bps",
                 ),
                 timeseries(
+                    "Goodbyes and unanswered reads",
+                    "Turns that ended a connection and wanted no answer: the client closed within "
+                    "10 ms of its last bytes. Reads after an answer that nothing answered: bodies "
+                    "that came late, commands without an answer. None of them is a request.",
+                    [
+                        target(
+                            rate("workload_connection_goodbyes_total", PORT),
+                            f"{PORT_LEGEND} goodbyes",
+                        ),
+                        target(
+                            rate("workload_unanswered_reads_total", PORT),
+                            f"{PORT_LEGEND} unanswered reads",
+                        ),
+                    ],
+                    "ops",
+                ),
+                timeseries(
                     "Unrequested sends",
                     "Sends with no request in service: a server that speaks first, a push.",
                     [target(rate("workload_unrequested_sends_total", PORT), PORT_LEGEND)],
@@ -337,6 +374,9 @@ def connections():
             ],
         ),
     ]
+
+
+IDENTITY = ("workload", "instance", "exe", "runtime", "unit", "container", "user")
 
 
 def identity():
@@ -348,14 +388,10 @@ def identity():
                     "What it is",
                     "What is known of the workload on each instance; empty: not known.",
                     [
-                        "max by (workload, instance, exe, runtime, unit, container)"
-                        f" (workload_info{{{WORKLOADS}}})"
+                        f"max by ({', '.join(IDENTITY)}) (workload_info{{{WORKLOADS}}})"
                     ],
                     "workload",
-                    [
-                        column(name, name.capitalize())
-                        for name in ("workload", "instance", "exe", "runtime", "unit", "container")
-                    ],
+                    [column(name, name.capitalize()) for name in IDENTITY],
                     "Workload",
                 ),
                 timeseries(
@@ -376,6 +412,6 @@ def make():
         "workload-exporter-workload",
         "Workload",
         "One service in depth: requests, queue, threads, locks, connections.",
-        ("cluster", "job", "instance", "workload", "pool"),
+        ("cluster", "job", "instance", "workload", "pool", "role"),
         sections,
     )

@@ -14,6 +14,7 @@ from services import Service, unique_name
 
 CHURN_SECONDS = 3
 PORTS_OF_A_SERVICE = 50
+CONNECTIONS_OF_A_SERVICE = 10000
 
 
 def _dropped(scrape, reason):
@@ -70,19 +71,32 @@ def _start_all(count, **options):
 
 
 class Connections(Crowd):
-    """Idle keep-alive connections of one service, each after one request."""
+    """Idle keep-alive connections, each after one request, as many a service as it may have files."""
 
     title = "idle keep-alive connections"
-    sizes = (100, 1000, 10000)
+    sizes = (100, 1000, 10000, 100000)
 
     def begin(self, size):
-        return _start_all(1, connections=size)
+        each = min(size, CONNECTIONS_OF_A_SERVICE)
+        return _start_all(size // each, connections=each)
 
     def wrong(self, scrape, first):
-        port, name = self.service.port, "workload_request_duration_seconds_count"
+        name = "workload_request_duration_seconds_count"
         return [
-            *_unequal("connections", scrape.sum("workload_connections", port=port), self.size),
-            *_unequal("requests", scrape.sum(name, port=port), self.size if first else 0),
+            text
+            for service in self.services
+            for text in [
+                *_unequal(
+                    "connections",
+                    scrape.sum("workload_connections", port=service.port),
+                    self.size // len(self.services),
+                ),
+                *_unequal(
+                    "requests",
+                    scrape.sum(name, port=service.port),
+                    self.size // len(self.services) if first else 0,
+                ),
+            ]
         ]
 
 

@@ -4,10 +4,12 @@ What one event costs in the exporter's BPF programs, as the kernel's statistics 
 
 A program that makes one kind of event runs beside the exporter; a request is one of a keep-alive
 connection: arrival, read and send on the server's side. The client's side, on the same machine, is
-three events of an untracked socket, which are measured alone and taken off.
+three events of an untracked socket, which are measured alone and taken off. Empty programs are beside
+all of the exporter's, and measured in the same rounds.
 """
 
 import bpf
+from floor import Floor
 from machine import take_precedence
 from services import Service
 from variants import VARIANTS
@@ -17,19 +19,25 @@ VARIANTS_MEASURED = ("exporter", "syscall")
 SOCKET_EVENTS = 3
 
 
-def _ran(variant, mode, listen):
+def _per_round(before, after):
     """{program: (runs, ns)} a round, of those that run at least once in two rounds."""
-    service = Service("events", mode=mode, listen=listen, rounds=ROUNDS)
-    take_precedence(service.pid)
-    try:
-        before = bpf.programs(variant.pid)
-        service.ask("start")
-        ran = bpf.ran_between(before, bpf.programs(variant.pid))
-    finally:
-        service.stop()
+    ran = bpf.ran_between(before, after)
     return {
         name: (runs / ROUNDS, ns / ROUNDS) for name, (runs, ns) in ran.items() if runs >= ROUNDS / 2
     }
+
+
+def _ran(variant, empty, mode, listen):
+    """What ran of the exporter's programs, and of the empty ones beside them."""
+    service = Service("events", mode=mode, listen=listen, rounds=ROUNDS)
+    take_precedence(service.pid)
+    try:
+        before, empty_before = bpf.programs(variant.pid), empty.programs()
+        service.ask("start")
+        after, empty_after = bpf.programs(variant.pid), empty.programs()
+    finally:
+        service.stop()
+    return _per_round(before, after), _per_round(empty_before, empty_after)
 
 
 def _per_run(ran, name):
@@ -42,17 +50,7 @@ def _socket_ns(ran):
     return sum(ns for name, (_, ns) in ran.items() if not name.startswith("threads_"))
 
 
-def measured(name):
-    """{event: ns} beside one variant."""
-    variant = VARIANTS[name]()
-    try:
-        with bpf.statistics():
-            unwatched = _ran(variant, "switch", 0)
-            watched = _ran(variant, "switch", 1)
-            untracked = _ran(variant, "socket", 0)
-            both_sides = _ran(variant, "request", 1)
-    finally:
-        variant.stop()
+def _events(unwatched, watched, untracked, both_sides):
     return {
         "keep-alive request (arrival, read, send)": _socket_ns(both_sides) - _socket_ns(untracked),
         "event of an untracked socket": _socket_ns(untracked) / SOCKET_EVENTS,
@@ -63,5 +61,27 @@ def measured(name):
     }
 
 
+def measured(name):
+    """{event: ns} beside one variant, and of it what empty programs cost."""
+    variant = VARIANTS[name]()
+    empty = None
+    try:
+        empty = Floor(variant.pid)
+        with bpf.statistics():
+            rounds = [
+                _ran(variant, empty, mode, listen)
+                for mode, listen in (("switch", 0), ("switch", 1), ("socket", 0), ("request", 1))
+            ]
+    finally:
+        if empty:
+            empty.stop()
+        variant.stop()
+    return tuple(_events(*ran) for ran in zip(*rounds))
+
+
 def measure():
-    return {"variants": {name: measured(name) for name in VARIANTS_MEASURED}}
+    found = {name: measured(name) for name in VARIANTS_MEASURED}
+    return {
+        "variants": {name: own for name, (own, _) in found.items()},
+        "floors": {name: empty for name, (_, empty) in found.items()},
+    }

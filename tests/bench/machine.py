@@ -37,12 +37,6 @@ def precedence():
         take_precedence(nice=0)
 
 
-def stolen_seconds():
-    """CPU time that the hypervisor has given to other machines so far, of all CPUs together."""
-    steal = Path("/proc/stat").read_text().split("\n", 1)[0].split()[8]
-    return int(steal) / os.sysconf("SC_CLK_TCK")
-
-
 def on_core(core):
     return ["taskset", "--cpu-list", core]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the README's numbers anew from build/bench/*.json: `make bench-readme`."""
+"""Writes the numbers of tests/README.md anew from build/bench/*.json: `make bench-readme`."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import textwrap
 
 import paths
 from loads import LOADS
-from table import size_text, time_text
+from table import event_texts, size_text, time_text
 
 BEGIN = "<!-- bench:begin -->"
 END = "<!-- bench:end -->"
@@ -64,6 +64,7 @@ def _alone_row(title, alone):
         time_text(alone["p99_ns"]["median"]),
         time_text(alone["cpu_ns_per_request"]["median"]),
         "",
+        "",
     ]
 
 
@@ -74,6 +75,9 @@ def _variant_row(name, numbers):
         time_text(numbers["p99_ns"]["median"]),
         time_text(numbers["cpu_ns_per_request"]["median"]),
         time_text(numbers["cost"]["bpf_ns_per_request"]),
+        time_text(numbers["cost"]["floor_ns_per_request"])
+        if numbers["cost"]["floor_ns_per_request"]
+        else "",
     ]
 
 
@@ -88,21 +92,19 @@ def throughput_table(results):
             rows.append(_alone_row(each["title"], each["none"]))
         rows += [_variant_row(name, numbers) for name, numbers in each["variants"].items()]
         rows += [
-            [TITLES[name], f"does not run here: {_reason(why)}", "", "", ""]
+            [TITLES[name], f"does not run here: {_reason(why)}", "", "", "", ""]
             for name, why in each["unavailable"].items()
         ]
     head = ["beside the service", "throughput", "p99", "CPU of the service per request",
-            "BPF per request"]  # fmt: skip
+            "BPF per request", "of empty programs"]  # fmt: skip
     return markdown(head, rows)
 
 
 def events_table(events):
     names = list(events["variants"])
-    rows = [
-        [event, *(time_text(events["variants"][name][event]) for name in names)]
-        for event in events["variants"][names[0]]
-    ]
-    return markdown(["BPF time of one event", *(TITLES[name] for name in names)], rows)
+    rows = [[event, *event_texts(events, event)] for event in events["variants"][names[0]]]
+    titles = (text for name in names for text in (TITLES[name], "empty programs"))
+    return markdown(["BPF time of one event", *titles], rows)
 
 
 def scale_table(scale):
@@ -110,6 +112,7 @@ def scale_table(scale):
         [
             f"{level['size']} {crowd['title']}",
             time_text(level["scrape_cpu_ns"]),
+            time_text(level["stall_ns"]),
             str(level["series"]),
             size_text(level["rss_bytes"]),
             size_text(level["kernel_bytes"]),
@@ -118,7 +121,7 @@ def scale_table(scale):
         for crowd in scale["crowds"]
         for level in (crowd["levels"][0], crowd["levels"][-1])
     ]
-    head = ["with", "CPU of a scrape", "series", "resident memory", "kernel memory",
+    head = ["with", "CPU of a scrape", "longest stall", "series", "resident memory", "kernel memory",
             "CPU of the exporter's start"]  # fmt: skip
     return markdown(head, rows)
 
@@ -147,13 +150,13 @@ def block():
 def replaced(readme, numbers, begin=BEGIN, end=END):
     """The text of a README with @numbers between its markers."""
     if readme.count(begin) != 1 or readme.count(end) != 1 or readme.find(begin) > readme.find(end):
-        raise NotMeasured(f"README.md needs the markers {begin} and {end} once, in this order")
+        raise NotMeasured(f"the README needs the markers {begin} and {end} once, in this order")
     head, rest = readme.split(begin)
     return f"{head}{begin}\n{numbers}{end}{rest.split(end)[1]}"
 
 
 def main():
-    readme = paths.ROOT / "README.md"
+    readme = paths.ROOT / "tests" / "README.md"
     readme.write_text(replaced(readme.read_text(encoding="utf-8"), block()), encoding="utf-8")
 
 

@@ -68,6 +68,7 @@ static void fill_pool(struct machine *machine, size_t i)
 	snprintf(machine->pool_names[i], NAME_BYTES, "http-nio-#-ex%zu", i);
 	row->workload = machine->names[i % WORKLOADS];
 	row->pool = machine->pool_names[i];
+	row->role = "serving";
 	for (size_t state = 0; state < STATES; state++) {
 		row->threads[state] = (uint64_t)random() % 100;
 		row->thread_ns[state] = (uint64_t)random() * 1000003;
@@ -82,7 +83,13 @@ static struct snapshot fill_machine(struct machine *machine)
 	for (size_t i = 0; i < WORKLOADS; i++) {
 		snprintf(machine->names[i], NAME_BYTES, "service-%zu.service", i);
 		machine->workloads[i] = (struct workload_row){
-			machine->names[i], "/usr/bin/service", "jvm", machine->names[i], "", 3
+			.workload = machine->names[i],
+			.exe = "/usr/bin/service",
+			.runtime = "jvm",
+			.unit = machine->names[i],
+			.container = "",
+			.user = "0",
+			.processes = 3,
 		};
 	}
 	for (size_t i = 0; i < ENDPOINTS; i++)

@@ -4,7 +4,7 @@
 Time and memory of a scrape with 10 000 series, in each format, beside other exporters of Debian that
 run at the same time on the same machine: `make bench-scrape`.
 
-Prints a table; --write puts it, and what it was measured on, between the markers of a README.
+Prints a table; --write puts it, and what it was measured on, between the markers of tests/README.md.
 """
 
 import argparse

@@ -30,7 +30,7 @@ def ratio_text(summary):
 
 
 HEAD = ("", "requests/s", "ratio (quartiles)", "p99", "CPU/request", "CPU ratio", "BPF/request",
-        "kernel", "RSS", "tool CPU", "counts")  # fmt: skip
+        "empty", "kernel", "RSS", "tool CPU", "counts")  # fmt: skip
 
 
 def _alone(numbers):
@@ -40,7 +40,7 @@ def _alone(numbers):
         "",
         time_text(numbers["p99_ns"]["median"]),
         time_text(numbers["cpu_ns_per_request"]["median"]),
-        *[""] * 6,
+        *[""] * 7,
     ]
 
 
@@ -54,6 +54,7 @@ def _beside(name, numbers):
         time_text(numbers["cpu_ns_per_request"]["median"]),
         f"{numbers['cpu']['median']:.3f}",
         time_text(cost["bpf_ns_per_request"]),
+        time_text(cost["floor_ns_per_request"]) if cost["floor_ns_per_request"] else "",
         size_text(cost["kernel_bytes"]),
         size_text(cost["rss_bytes"]),
         f"{cost['cpu_share']:.2%}",
@@ -63,11 +64,16 @@ def _beside(name, numbers):
 
 def _programs(name, cost):
     rows = [
-        [f"  {program}", f"{ran['runs_per_request']:.2f}", time_text(ran["ns_per_run"])]
+        [
+            f"  {program}",
+            f"{ran['runs_per_request']:.2f}",
+            time_text(ran["ns_per_run"]),
+            time_text(ran["floor_ns_per_run"]) if ran["floor_ns_per_run"] else "",
+        ]
         for program, ran in sorted(cost["programs"].items())
         if ran["runs_per_request"] >= 0.01
     ]
-    return aligned([[f"BPF programs of {name}", "runs/request", "per run"], *rows])
+    return aligned([[f"BPF programs of {name}", "runs/request", "per run", "empty"], *rows])
 
 
 def of_load(result):
@@ -90,20 +96,24 @@ def of_load(result):
     return "\n".join(parts)
 
 
+def event_texts(result, event):
+    """For each variant: what an event costs, and what of it an empty program costs."""
+    for name, times in result["variants"].items():
+        for ns in (times[event], result["floors"][name][event]):
+            yield "-" if ns is None else time_text(ns)
+
+
 def of_events(result):
     """Nanoseconds of each event beside each variant."""
     names = list(result["variants"])
-    events = list(result["variants"][names[0]])
-    rows = [["BPF time of one event", *names]]
-    for event in events:
-        times = [result["variants"][name][event] for name in names]
-        rows.append([event, *("-" if ns is None else time_text(ns) for ns in times)])
+    rows = [["BPF time of one event", *(text for name in names for text in (name, "empty"))]]
+    rows += [[event, *event_texts(result, event)] for event in result["variants"][names[0]]]
     return "\n" + aligned(rows)
 
 
 def of_scale(result):
     """How the exporter's cost grows."""
-    rows = [["", "size", "scrape CPU", "series", "text", "RSS", "kernel", "BPF/exchange",
+    rows = [["", "size", "scrape CPU", "stall", "series", "text", "RSS", "kernel", "BPF/exchange",
              "CPU meanwhile", "CPU at start", "counts"]]  # fmt: skip
     for crowd in result["crowds"]:
         for number, level in enumerate(crowd["levels"]):
@@ -113,6 +123,7 @@ def of_scale(result):
                     "" if number else crowd["title"],
                     str(level["size"]),
                     time_text(level["scrape_cpu_ns"]),
+                    time_text(level["stall_ns"]),
                     str(level["series"]),
                     f"{level['text_bytes'] / 1024:.0f} KiB",
                     size_text(level["rss_bytes"]),

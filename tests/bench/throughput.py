@@ -5,9 +5,11 @@ import os
 import time
 
 import bpf
-import machine
 import pairs
+import paths
 import processes
+from floor import Floor
+from hypervisor import stolen_seconds
 from variants import VARIANTS, Unavailable
 
 SETTLE_SECONDS = 3
@@ -51,9 +53,9 @@ def interval_beside(load, name, seconds):
     """One interval beside a variant that starts before it and stops after it."""
     variant = start_beside(load, name)
     try:
-        stolen = machine.stolen_seconds()
+        stolen = stolen_seconds()
         interval = load.measure(seconds)
-        stolen = machine.stolen_seconds() - stolen
+        stolen = stolen_seconds() - stolen
         interval["stolen"] = stolen / interval["seconds"] / os.cpu_count()
         if is_exporter(variant):
             compare(load, variant, interval)
@@ -93,26 +95,38 @@ def _scrape_cpu_ns(exporter):
     return (processes.tree_cpu_ns(exporter.pid) - before) / SCRAPES
 
 
+def _per_run(ran):
+    runs, ns = ran or (0, 0)
+    return ns / runs if runs else None
+
+
 def cost_beside(load, name, seconds):
     """
     What the variant itself uses, and the time in its BPF programs as the kernel's statistics count
-    it: {programs: {name: {runs_per_request, ns_per_run}}, ...}. Never at the time of a pair.
+    it: {programs: {name: {runs_per_request, ns_per_run, floor_ns_per_run}}, ...}, the floor being
+    that of an empty program at the same tracepoint. Never at the time of a pair.
     """
     variant = start_beside(load, name)
+    empty = None
     try:
+        empty = Floor(variant.pid)
         with bpf.statistics():
             before, cpu_ns = bpf.programs(variant.pid), processes.tree_cpu_ns(variant.pid)
+            empty_before = empty.programs()
             interval = load.measure(seconds)
             ran = bpf.ran_between(before, bpf.programs(variant.pid))
+            floor = bpf.ran_between(empty_before, empty.programs())
         cost = {
             "programs": {
                 program: {
                     "runs_per_request": runs / interval["requests"],
                     "ns_per_run": ns / runs,
+                    "floor_ns_per_run": _per_run(floor.get(program)),
                 }
                 for program, (runs, ns) in ran.items()
             },
             "bpf_ns_per_request": sum(ns for _, ns in ran.values()) / interval["requests"],
+            "floor_ns_per_request": sum(ns for _, ns in floor.values()) / interval["requests"],
             "bpf_runs_per_request": sum(runs for runs, _ in ran.values()) / interval["requests"],
             "cpu_share": (processes.tree_cpu_ns(variant.pid) - cpu_ns) / 1e9 / interval["seconds"],
             "rss_bytes": processes.tree_rss_bytes(variant.pid),
@@ -122,6 +136,8 @@ def cost_beside(load, name, seconds):
             cost["scrape_cpu_ns"] = _scrape_cpu_ns(variant)
         return cost
     finally:
+        if empty:
+            empty.stop()
         variant.stop()
 
 

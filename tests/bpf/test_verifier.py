@@ -81,6 +81,38 @@ def test_verifier_accepts_every_program(private_bpffs, feature):
     assert len(pinned) == len(programs(path))
 
 
+def with_knob(path, name, value, directory):
+    """A copy of an object whose constant @name, one byte, has another @value."""
+    symbol = rf"^(\w+) g +O \.rodata\s+0*1 {name}$"
+    offset = int(re.search(symbol, output("llvm-objdump", "--syms", path), re.MULTILINE)[1], 16)
+    constants, copy = directory / "rodata", directory / path.name
+    output("llvm-objcopy", f"--dump-section=.rodata={constants}", path, "/dev/null")
+    told = bytearray(constants.read_bytes())
+    assert told[offset] != value
+    told[offset] = value
+    constants.write_bytes(told)
+    output("llvm-objcopy", f"--update-section=.rodata={constants}", path, copy)
+    return copy
+
+
+@pytest.mark.parametrize("knob", ["casts", "spares"])
+def test_requests_load_as_on_a_kernel_that_has_less(private_bpffs, tmp_path, knob):
+    path = with_knob(object_path(NATIVE, "requests"), knob, 0, tmp_path)
+    output("bpftool", "prog", "loadall", path, private_bpffs / "requests")
+
+
+def exchanges(architecture):
+    """64-bit exchanges in the programs that write shards of pools."""
+    words = output("llvm-objdump", "-d", "--no-show-raw-insn", object_path(architecture, "threads"))
+    return words.count("xchg_64")
+
+
+def test_readers_see_the_writes_to_a_shard_in_their_order():
+    """x86 does so by itself; for others each step, two of a write, is an exchange: a full barrier."""
+    writes = 3  # account() leaves one shard and enters another, threads_wakeup_new counts a start
+    assert exchanges("arm64") - exchanges("x86") == 2 * writes
+
+
 BACKENDS = {
     "--requests.backend=socket": ["discovery", "requests", "threads"],
     "--requests.backend=syscall": ["discovery", "requests_syscall", "threads"],

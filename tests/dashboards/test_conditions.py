@@ -9,6 +9,9 @@ import pytest
 import panels
 from scene import JOB, Scene
 
+# Conditions are made by load, and alerts fire within seconds of them.
+pytestmark = pytest.mark.times
+
 FIRE_SECONDS = 60
 RESOLVE_SECONDS = 60
 RANGE_SECONDS = 10

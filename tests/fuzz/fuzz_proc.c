@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process's directory in /proc: the input is the content of stat, cgroup, comm, maps and status,
- * in this order, with bytes 0xff between them, and everything that reads them is run.
+ * A process's directory in /proc: the input is the content of stat, cgroup, comm, maps, status and
+ * mem, in this order, with bytes 0xff between them, and everything that reads them is run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "discovery/identity.h"
-#include "discovery/proc.h"
+#include "identity/identity.h"
+#include "identity/proc.h"
 #include "fuzz.h"
 
-#define FILES 5
+#define FILES 6
 
-static const char *const names[FILES] = { "stat", "cgroup", "comm", "maps", "status" };
+static const char *const names[FILES] = { "stat", "cgroup", "comm", "maps", "status", "mem" };
 
 struct directory {
 	char root[64];
@@ -80,6 +80,7 @@ static void check_identity(const struct identity *identity)
 	MUST(memchr(identity->exe, '\0', sizeof(identity->exe)));
 	MUST(memchr(identity->unit, '\0', sizeof(identity->unit)));
 	MUST(memchr(identity->container, '\0', sizeof(identity->container)));
+	MUST(*identity->user && memchr(identity->user, '\0', sizeof(identity->user)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

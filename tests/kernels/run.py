@@ -132,7 +132,8 @@ def read_junit(path):
         bad = [child for child in case if child.tag in ("failure", "error", "skipped")]
         passed += not bad
         module = case.get("classname").replace(".", "/")  # none where a file cannot be read
-        test = f"{module}.py::{case.get('name')}" if module else ""
+        # pytest's root is where its pytest.ini is.
+        test = f"tests/{module}.py::{case.get('name')}" if module else ""
         failures += [Failure(test, f"{child.tag}: {child.get('message') or ''}") for child in bad]
     return passed, failures
 

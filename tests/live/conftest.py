@@ -33,34 +33,18 @@ def scratch():
     shutil.rmtree(services.SCRATCH, ignore_errors=True)
 
 
-def _starter():
-    started = []
-
-    def start(kind, *arguments, **options):
-        started.append(kind(*arguments, **options))
-        return started[-1]
-
-    def stop_all():
-        for process in reversed(started):
-            process.stop()
-
-    return start, stop_all
-
-
 @pytest.fixture
 def start():
     """start(Kind, ...) starts a service or a load that ends with the test at the latest."""
-    function, stop_all = _starter()
-    yield function
-    stop_all()
+    with services.starter() as function:
+        yield function
 
 
 @pytest.fixture(scope="module")
 def start_for_module():
     """The same for the tests of one file together."""
-    function, stop_all = _starter()
-    yield function
-    stop_all()
+    with services.starter() as function:
+        yield function
 
 
 @pytest.fixture

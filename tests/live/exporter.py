@@ -128,24 +128,28 @@ class Exporter:
             scrape = self.scrape()
             seen = see(scrape)
             if seen == expected or time.monotonic() > deadline:
-                assert seen == expected
+                assert seen == expected, f"lost: {scrape.losses()}"
                 return scrape
             time.sleep(POLL_SECONDS)
 
-    def wait_for_endpoint(self, port, see, expected, seconds=WAIT_SECONDS):
+    def wait_for_endpoint(self, port, see, expected, seconds=WAIT_SECONDS, **labels):
         """The same for see(Endpoint); returns the endpoint."""
-        scrape = self.wait_for_equal(lambda s: see(Endpoint(s, port)), expected, seconds)
-        return Endpoint(scrape, port)
+        scrape = self.wait_for_equal(lambda s: see(Endpoint(s, port, **labels)), expected, seconds)
+        return Endpoint(scrape, port, **labels)
 
-    def wait_for_end(self, port, requests, abandoned=(0, 0), unrequested=0):
+    def wait_for_end(
+        self, port, requests, abandoned=(0, 0), unrequested=0, goodbyes=0, unanswered=0, **labels
+    ):
         """Waits until exactly this was counted and nothing is open; returns the endpoint."""
         expected = {
             "requests": (requests,) * 3,
             "abandoned": abandoned,
+            "goodbyes": goodbyes,
             "unrequested": unrequested,
+            "unanswered": unanswered,
             "open": (0, 0, 0, 0),
         }
-        return self.wait_for_endpoint(port, Endpoint.outcome, expected)
+        return self.wait_for_endpoint(port, Endpoint.outcome, expected, **labels)
 
     def workload_of(self, port):
         """The name under which the exporter shows who listens on @port."""

@@ -70,6 +70,14 @@ class Scrape:
         reasons = ("request_unpaired", "slot_stale", "connection_untracked")
         return {r: self.one("workload_exporter_dropped_total", reason=r) for r in reasons}
 
+    def losses(self):
+        """What the exporter tells to have lost since it started, by reason."""
+        return {
+            labels["reason"]: lost
+            for labels, lost in self.rows("workload_exporter_dropped_total")
+            if lost
+        }
+
     def belonging_to(self, workload):
         """All series of one workload."""
         return {
@@ -81,13 +89,13 @@ REQUEST_HISTOGRAMS = ("queue", "service", "duration")
 
 
 class Endpoint:
-    """What a scrape says about one port, in short words."""
+    """What a scrape says about one port, of all workloads unless @labels say which, in short words."""
 
-    def __init__(self, scrape, port):
-        self.scrape, self.port = scrape, port
+    def __init__(self, scrape, port, **labels):
+        self.scrape, self.labels = scrape, {"port": port, **labels}
 
     def get(self, name, **labels):
-        return self.scrape.sum(name, port=self.port, **labels)
+        return self.scrape.sum(name, **self.labels, **labels)
 
     def counts(self):
         """Observations in the three histograms: (queue, service, duration)."""
@@ -102,6 +110,9 @@ class Endpoint:
             self.get("workload_requests_abandoned_total", stage=stage)
             for stage in ("queued", "service")
         )
+
+    def goodbyes(self):
+        return self.get("workload_connection_goodbyes_total")
 
     def gauges(self):
         """(queued, in service, accept queue, connections)"""
@@ -120,16 +131,18 @@ class Endpoint:
         return {
             "requests": self.counts(),
             "abandoned": self.abandoned(),
+            "goodbyes": self.goodbyes(),
             "unrequested": self.get("workload_unrequested_sends_total"),
+            "unanswered": self.get("workload_unanswered_reads_total"),
             "open": self.gauges(),
         }
 
 
 class Pool:
-    """What a scrape says about one pool of one workload."""
+    """What a scrape says about one pool of one workload, in both roles unless @labels say which."""
 
-    def __init__(self, scrape, workload, pool):
-        self.scrape, self.labels = scrape, {"workload": workload, "pool": pool}
+    def __init__(self, scrape, workload, pool, **labels):
+        self.scrape, self.labels = scrape, {"workload": workload, "pool": pool, **labels}
 
     def get(self, name, **labels):
         return self.scrape.sum(name, **self.labels, **labels)

@@ -7,6 +7,7 @@ executable's name, belongs to one test alone. Names hold letters only: digits in
 thread would be normalised.
 """
 
+import contextlib
 import os
 import random
 import shutil
@@ -19,10 +20,21 @@ from pathlib import Path
 
 from exporter import BUILD
 
+# Tests that run side by side (pytest-xdist) share neither ports nor files.
+_SIDE = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_SIDES = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
 WORKLOADS = BUILD / "workloads"
-SCRATCH = BUILD / "live"
+WORKLOADS_SOURCES = Path(__file__).parents[1] / "workloads"
+SCRATCH = BUILD / "live" / str(_SIDE)
 READY_SECONDS = 20
 IN_OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+# The same with TCP Fast Open for clients and servers without cookies, and for every listener.
+WITH_FAST_OPEN = [
+    *("unshare", "--net", "sh", "-c"),
+    'ip link set lo up && echo 1543 > /proc/sys/net/ipv4/tcp_fastopen && exec "$@"',
+    "sh",
+]
 
 
 def unique_name(prefix):
@@ -31,7 +43,7 @@ def unique_name(prefix):
 
 # Below those which the kernel gives to clients. None is used twice: a workload that has ended is
 # still shown for a while, and would have the same label.
-_PORTS = iter(random.sample(range(20000, 32000), 12000))
+_PORTS = iter(random.sample(range(20000 + _SIDE, 32000, _SIDES), 12000 // _SIDES))
 
 
 def free_port():
@@ -80,6 +92,22 @@ class Process:
                 stream.close()
 
 
+@contextlib.contextmanager
+def starter():
+    """start(Kind, ...) starts one; all have ended when the block is left."""
+    started = []
+
+    def start(kind, *arguments, **options):
+        started.append(kind(*arguments, **options))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for process in reversed(started):
+            process.stop()
+
+
 def own_copy(program, name=None):
     """A bundled program under a further name of its own."""
     SCRATCH.mkdir(parents=True, exist_ok=True)
@@ -108,6 +136,15 @@ class Service(Process):
             self.stop()
             raise AssertionError(f"{program} did not start: {words}")
         self.port = int(words[1])
+
+    def wait_for_rest(self):
+        """Until the main thread sleeps: what it does next does not follow an answer at once."""
+        stat = Path(f"/proc/{self.pid}/stat")
+        wait_until(
+            lambda: stat.read_text().rsplit(") ", 1)[1][0] == "S",
+            READY_SECONDS,
+            f"{self.name} does not come to rest",
+        )
 
     def ask(self, command):
         """Gives a command and returns what the service answers."""
@@ -143,8 +180,11 @@ class Load(Process):
         return {key: int(value) for key, value in lines}
 
 
-def nginx_conf(directory, port, workers, answer):
-    """The text of a configuration: to every request @answer, on connections that may stay."""
+def nginx_conf(directory, port, workers, location, listen=""):
+    """
+    The text of a configuration: @location for every request, on connections that may stay.
+    @listen: options of the port, and what else belongs to the server.
+    """
     return f"""
 daemon off;
 user root;
@@ -161,20 +201,42 @@ http {{
     uwsgi_temp_path {directory}/uwsgi;
     scgi_temp_path {directory}/scgi;
     server {{
-        listen 127.0.0.1:{port};
-        location / {{ return {answer}; }}
+        listen 127.0.0.1:{port} {listen};
+        location / {{ {location} }}
     }}
 }}
 """
 
 
-class Nginx(Process):
-    """nginx with two workers and a short answer."""
+def certificate(directory):
+    """Makes one that nobody trusts; the paths of it and of its key."""
+    files = [Path(directory) / "certificate", Path(directory) / "key"]
+    make = "openssl req -x509 -newkey ed25519 -nodes -subj /CN=localhost -days 1".split()
+    subprocess.run([*make, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    return files
 
-    def __init__(self, directory):
+
+class TlsServer(Process):
+    """workloads/tls_server.py, with a certificate in @directory; @tickets: of each handshake."""
+
+    def __init__(self, directory, tickets=2):
+        self.port = free_port()
+        files = certificate(directory)
+        super().__init__(
+            ["/usr/bin/python3", WORKLOADS_SOURCES / "tls_server.py", self.port, *files, tickets],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout.readline() == "ready\n"
+
+
+class Nginx(Process):
+    """nginx with two workers and a short answer, or @location's; @listen: see nginx_conf()."""
+
+    def __init__(self, directory, location='return 200 "hello\\n";', listen=""):
         self.port = free_port()
         conf = Path(directory) / "nginx.conf"
-        conf.write_text(nginx_conf(directory, self.port, workers=2, answer='200 "hello\\n"'))
+        conf.write_text(nginx_conf(directory, self.port, 2, location, listen))
         super().__init__(["nginx", "-c", conf, "-p", directory, "-e", f"{directory}/error.log"])
         wait_until(
             lambda: len(list(_children(self.pid))) >= 2, READY_SECONDS, "nginx did not start"
@@ -215,16 +277,40 @@ def _java_program(name):
     return shutil.copy(home / "bin" / "java", own_home / "bin" / name)
 
 
+class Tasks(Process):
+    """A service of goroutines (workloads/tasks.go)."""
+
+    def __init__(self):
+        source = Path(__file__).parent.parent / "workloads" / "tasks.go"
+        program = SCRATCH.resolve() / "tasks"
+        SCRATCH.mkdir(parents=True, exist_ok=True)
+        if not program.exists():
+            subprocess.run(
+                ["go", "build", "-o", program, source],
+                env={**os.environ, "GOCACHE": str(program.parent / "go"), "GO111MODULE": "off"},
+                check=True,
+            )
+        own = program.parent / unique_name("tasks")
+        os.link(program, own)
+        super().__init__(
+            [own, free_port()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        words = self.process.stdout.readline().split()
+        assert words and words[0] == "ready", "the service of goroutines did not start"
+        self.port = int(words[1])
+
+
 class JavaPool(Process):
     """A Java fixed thread pool (workloads/JavaPool.java) that may have nothing to do."""
 
-    def __init__(self, threads):
+    def __init__(self, threads, upstream_port=0):
         classes = SCRATCH / "classes"
         source = Path(__file__).parent.parent / "workloads" / "JavaPool.java"
         if not (classes / "JavaPool.class").exists():
             subprocess.run(["javac", "-d", classes, source], check=True)
         super().__init__(
-            [_java_program(unique_name("java")), "-cp", classes, "JavaPool", threads, free_port()],
+            [_java_program(unique_name("java")), "-cp", classes, "JavaPool", threads, free_port()]
+            + [upstream_port],
             stdout=subprocess.PIPE,
             text=True,
         )

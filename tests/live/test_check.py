@@ -5,6 +5,7 @@ both work as far as they can, and say the same words about what does not.
 """
 
 import json
+import platform
 import random
 import re
 import shutil
@@ -27,6 +28,7 @@ ALL_THREE = ("bpf", "perfmon", "sys_ptrace")
 BITS_OF_ALL_THREE = 1 << 39 | 1 << 38 | 1 << 19
 HEX_CAPABILITIES = r"^Cap(?:Inh|Prm|Eff|Bnd|Amb):\t([0-9a-f]+)$"
 GONE_SECONDS = 5
+OLDEST = "5.18" if platform.machine() == "aarch64" else "5.15"
 DEFAULT_FEATURES = ["discovery", "requests", "threads"]
 FEATURES = [*DEFAULT_FEATURES, "mutex"]
 
@@ -338,7 +340,7 @@ def test_a_tracepoint_that_is_not_there_is_named(check, start_by, directory):
     assert denied(answer) == ["threads", "mutex"]
     feature = row(answer, "features", "threads")
     assert feature["reason"] == "loading: this kernel has no tracepoint sched_wakeup_new"
-    assert feature["remedy"] == "use Linux 5.15 or later"
+    assert feature["remedy"] == f"use Linux {OLDEST} or later"
     hook = row(answer, "hooks", "tp_btf/sched_wakeup_new")
     assert hook["reason"] == "this kernel has no tracepoint sched_wakeup_new"
     warning = off_at_start(start_by(prefix), "threads")

@@ -49,6 +49,7 @@ def test_ten_services_are_fewer_than_three_thousand_series(exporter, ten_service
     assert sum(counts.values()) + own < SERIES_MAX
 
 
+@pytest.mark.times
 def test_a_scrape_of_ten_services_is_cheap(exporter, ten_services, capsys):
     scrapes = 20
     exporter.scrape()
@@ -63,6 +64,7 @@ def test_a_scrape_of_ten_services_is_cheap(exporter, ten_services, capsys):
     assert seconds < 2 * SCRAPE_CPU_MAX_SECONDS
 
 
+@pytest.mark.times
 def test_at_rest_it_uses_no_cpu(exporters, start):
     server = start(Service, "pool_server")
     exporter = exporters()

@@ -26,6 +26,7 @@ def test_a_body_in_many_small_sends_is_one_request(exporter, talk):
     assert end.get("workload_received_bytes_total") == 1000
 
 
+@pytest.mark.times
 def test_a_body_that_comes_late_is_service_and_not_queue(exporter, talk):
     case = talk("read:100,read:100,write:100,eof")
     case.client.sendall(REQUEST)
@@ -47,6 +48,60 @@ def test_an_answer_in_many_writes_is_one_request(exporter, talk):
     assert end.get("workload_sent_bytes_total") == 500
 
 
+PIECE, PIECES = 65536, 64
+TURNS = 1280  # of 4 MiB each: 5 GiB
+
+
+def test_more_bytes_are_read_between_two_scrapes_than_a_sequence_number_tells(exporter, talk):
+    case = talk(f"read:{PIECE}," * PIECES + "write:1,loop")
+    for _ in range(TURNS):
+        case.client.sendall(bytes(PIECE * PIECES))
+        receive(case.client, 1)
+    case.client.close()
+    end = exporter.wait_for_end(case.port, TURNS)
+    assert end.get("workload_received_bytes_total") == TURNS * PIECE * PIECES
+    assert end.get("workload_sent_bytes_total") == TURNS
+
+
+def test_more_bytes_are_sent_between_two_scrapes_than_a_sequence_number_tells(exporter, talk):
+    case = talk("read:1," + f"write:{PIECE}," * PIECES + "loop")
+    for _ in range(TURNS):
+        case.client.sendall(b"q")
+        receive(case.client, PIECE * PIECES)
+    case.client.close()
+    end = exporter.wait_for_end(case.port, TURNS)
+    assert end.get("workload_received_bytes_total") == TURNS
+    assert end.get("workload_sent_bytes_total") == TURNS * PIECE * PIECES
+
+
+def received_and_sent(end):
+    return end.get("workload_received_bytes_total"), end.get("workload_sent_bytes_total")
+
+
+def test_bytes_are_told_while_the_connection_stays_open(exporter, talk):
+    case = talk("read:100,write:300,loop")
+    for _ in range(7):
+        case.client.sendall(REQUEST)
+        receive(case.client, 300)
+    exporter.wait_for_endpoint(case.port, received_and_sent, (700, 2100))
+    case.client.sendall(REQUEST)
+    receive(case.client, 300)
+    exporter.wait_for_endpoint(case.port, received_and_sent, (800, 2400))
+
+
+def test_bytes_that_are_read_after_the_server_has_ended_its_side_count(exporter, talk):
+    case = talk("read:100,write:100,shut,read:1000,eof")
+    exchange(case.client)
+    assert case.client.recv(1) == b""
+    case.client.sendall(b"b" * 1000)
+    # Before the client ends its side, too: then the syscall backend forgets the connection.
+    exporter.wait_for_endpoint(case.port, received_and_sent, (1100, 100))
+    case.client.close()
+    exporter.wait_for_end(case.port, 1)
+    exporter.wait_for_endpoint(case.port, received_and_sent, (1100, 100))
+
+
+@pytest.mark.times
 def test_service_ends_with_the_last_write(exporter, talk):
     case = talk("read:100,write:10,sleep:100,write:10,sleep:100,write:10,sleep:400")
     case.client.sendall(REQUEST)
@@ -70,6 +125,7 @@ def check_service_is_what_the_server_measures(end, server):
     ],
     ids=["more", "cork", "corked-after-it"],
 )
+@pytest.mark.times
 def test_service_ends_with_the_last_write_of_what_the_kernel_holds_back(exporter, talk, answer):
     case = talk(f"read:100,{answer},loop")
     for _ in range(10):
@@ -86,6 +142,7 @@ def test_service_ends_with_the_last_write_of_what_the_kernel_holds_back(exporter
     [("read:100,", 200, True), ("read:100,sleep:100,", 20, False)],
     ids=["blocks", "buffered"],
 )
+@pytest.mark.times
 def test_service_ends_with_the_last_write_to_a_client_that_does_not_read(
     exporter, talk, connect, script, writes, blocks
 ):
@@ -163,8 +220,7 @@ def test_a_half_closed_client_gets_its_answer_counted(exporter, talk):
 def test_a_client_that_says_nothing_is_no_request(exporter, talk):
     case = talk("wait")
     case.client.shutdown(socket.SHUT_WR)
-    open_gauges = exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[3], 1).gauges()
-    assert open_gauges == (0, 0, 0, 1)
+    exporter.wait_for_endpoint(case.port, Endpoint.gauges, (0, 0, 0, 1))
     case.server.ask("go")
     exporter.wait_for_end(case.port, 0)
 
@@ -204,6 +260,7 @@ def test_a_server_that_closes_without_an_answer_abandons_a_request_in_service(ex
     exporter.wait_for_end(case.port, 0, abandoned=(0, 1))
 
 
+@pytest.mark.times
 def test_an_answered_request_is_counted_while_its_connection_idles(exporter, talk):
     case = talk("read:100,write:100,loop")
     exchange(case.client)
@@ -216,6 +273,7 @@ def test_an_answered_request_is_counted_while_its_connection_idles(exporter, tal
     assert end.seconds("duration") < 0.2
 
 
+@pytest.mark.times
 def test_every_request_of_a_connection_has_its_queue_time(exporter, talk):
     case = talk("sleep:200,read:100,write:100,loop")
     for _ in range(3):
@@ -225,6 +283,7 @@ def test_every_request_of_a_connection_has_its_queue_time(exporter, talk):
     assert end.seconds("queue") == pytest.approx(0.6, abs=0.05)
 
 
+@pytest.mark.times
 def test_a_peek_does_not_take_the_request(exporter, talk):
     case = talk("peek,sleep:200,read:100,write:100,eof")
     exchange(case.client)
@@ -262,6 +321,7 @@ def test_pipelined_requests_read_at_once_are_one(exporter, talk):
     exporter.wait_for_end(case.port, 1)
 
 
+@pytest.mark.times
 def test_pipelined_requests_read_one_by_one_are_counted_each(exporter, talk):
     case = talk("read:100,sleep:200,write:100,read:100,write:100,eof")
     case.client.sendall(REQUEST + REQUEST)
@@ -271,6 +331,7 @@ def test_pipelined_requests_read_one_by_one_are_counted_each(exporter, talk):
     assert end.seconds("queue") == pytest.approx(0.2, abs=0.03)
 
 
+@pytest.mark.times
 def test_each_pipelined_request_has_waited_since_it_arrived(exporter, talk):
     """Three come one after the other while the server is stuck, which then reads one by one."""
     case = talk("wait," + "read:100,write:100," * 3 + "eof")
@@ -314,6 +375,7 @@ def test_a_request_behind_an_answered_one_that_is_never_read_is_abandoned(export
     exporter.wait_for_end(case.port, 1, abandoned=(1, 0))
 
 
+@pytest.mark.times
 def test_a_request_that_arrives_during_another_waits_from_then_on(exporter, talk):
     case = talk("read:100,wait,write:100,loop")
     case.client.sendall(REQUEST)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Listeners that pass from process to process, or share a port: measured where they are served."""
 
-import subprocess
 import sys
 
 import pytest
 
+import cgroups
 from clients import REQUEST, exchange, receive
 from exposition import Endpoint, Pool
-from services import SCRATCH, Load, Service, free_port, unique_name, wait_until
+from services import Load, Service, free_port, unique_name
 
 
 def hand_over(start):
@@ -104,19 +104,11 @@ def test_requests_at_a_listener_that_was_handed_over_wait_in_full_view(
     assert exporter.scrape().passed_over() == before
 
 
-@pytest.fixture
-def cgroup():
-    """The directory of a new cgroup."""
-    mount = SCRATCH / unique_name("mount")
-    mount.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "cgroup2", "none", mount], check=True)
-    path = mount / mount.name
-    path.mkdir()
-    yield path
-    wait_until(lambda: not (path / "cgroup.procs").read_text(), 10, "processes stay in a cgroup")
-    path.rmdir()
-    subprocess.run(["umount", mount], check=True)
-    mount.rmdir()
+@pytest.fixture(params=cgroups.HIERARCHIES)
+def cgroup(request):
+    """The directory of a new cgroup; the other hierarchy has none."""
+    with cgroups.mounted(request.param) as mount, cgroups.cgroup(mount, mount.name) as path:
+        yield path
 
 
 # What an init system does: it listens, and its child, in a cgroup of its own, becomes the service.
@@ -132,11 +124,15 @@ os.wait()
 """
 
 
+@pytest.mark.parametrize("older", [False, True], ids=["younger", "older"])
 def test_a_service_that_its_init_system_listened_for_is_measured_as_itself(
-    cgroup, exporter, start, connect
+    cgroup, exporters, start, connect, older
 ):
+    """Also one that is older than the exporter, which looks for hierarchies when it starts."""
+    exporter = None if older else exporters()
     activator = [sys.executable, "-c", ACTIVATOR, cgroup]
     server = start(Service, "pool_server", prefix=activator, workers=2)
+    exporter = exporter or exporters()
     exchange(connect(server.port))
     exporter.wait_until(lambda s: served(s, server)[0] == 1)
     server.ask("stuck")

@@ -72,6 +72,7 @@ def assert_exact(end, workload, own):
 
 @pytest.mark.parametrize("program", ["locker", "locker_musl", "locker_static"])
 @pytest.mark.parametrize("mode", ["mutex", "robust", "pi"])
+@pytest.mark.times
 def test_every_acquisition_is_counted_and_waits_are_what_threads_measure(
     probing, start, program, mode
 ):
@@ -91,6 +92,7 @@ def test_free_mutexes_are_counted_and_never_waited_for(probing, start):
     assert Pool(end, workload, LOCKERS).mutex_waits() == (0, 0)
 
 
+@pytest.mark.times
 def test_other_locks_are_still_seen_when_they_sleep(probing, start):
     server = start(Service, "locker", mode="rwlock", threads=4, hold_sleep_us=2000, think_us=500)
     result_of(probing, server)
@@ -110,6 +112,7 @@ def stripped():
     path.unlink()
 
 
+@pytest.mark.times
 def test_a_stripped_static_program_is_named_and_seen_when_it_sleeps(probing, start, stripped):
     server = start(Service, stripped, name=stripped, threads=4, hold_sleep_us=2000, think_us=500)
     assert "static and stripped" in result_of(probing, server)

@@ -49,9 +49,10 @@ class NamedThreads(Process):
 
 
 def shown(name):
-    """@name as a label: bytes that are no UTF-8 are replaced, one by one."""
+    """@name as a label: bytes that are no UTF-8 or a control character's are replaced, one by one."""
     text = name.decode("utf-8", "surrogateescape")
-    return re.sub("[\udc80-\udcff]", "\ufffd", text)
+    text = re.sub("[\x80-\x9f]", "\ufffd\ufffd", text)
+    return re.sub("[\udc80-\udcff\0-\x1f\x7f]", "\ufffd", text)
 
 
 def pages(exporter):
@@ -81,9 +82,70 @@ def test_threads_may_have_names_of_any_bytes(exporter, start):
     )
     for samples in pages(exporter):
         rows = labels_of(samples, "workload_threads", workload=workload, state="idle")
-        pools = [row["pool"] for row in rows]
+        pools = [(row["pool"], row["role"]) for row in rows]
         assert len(pools) == len(set(pools))
-        assert expected <= set(pools)
+        assert expected <= {pool for pool, _ in pools}
+
+
+# A server that has hidden its arguments and its thread's name, as those with titles of their own do.
+TITLED = """#!/usr/bin/python3
+import ctypes, os, socket, sys, threading
+if "titled" in sys.argv:
+    fields = open("/proc/self/stat").read().rsplit(")", 1)[1].split()
+    begin, end = int(fields[45]), int(fields[46])
+    ctypes.memset(begin, ord("x"), end - begin - 1)
+    ctypes.CDLL(None).prctl(15, b"renamed", 0, 0, 0)
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("ready", flush=True)
+threading.Event().wait()
+"""
+
+
+class Script(Process):
+    """A Python program; @command is what is executed, followed by its port."""
+
+    def __init__(self, *command, titled=False):
+        self.port = free_port()
+        words = [*command, self.port, *(["titled"] if titled else [])]
+        super().__init__(words, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "ready\n"
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / (unique_name("script") + "_with_a_long_name.py")
+    path.write_text(TITLED)
+    path.chmod(0o755)
+    return path
+
+
+def program_of(exporter, server):
+    (row,) = exporter.wait_until(
+        lambda s: s.rows("workload_connections", port=server.port)
+    ).rows("workload_connections", port=server.port)
+    (info,) = exporter.scrape().rows("workload_info", workload=row[0]["workload"])
+    return info[0]["workload"], info[0]["exe"], info[0]["runtime"]
+
+
+@pytest.mark.parametrize("titled", [False, True], ids=["plain", "titled"])
+def test_a_script_is_named_by_its_file_whatever_it_calls_itself(
+    exporter, exporters, start, script, titled
+):
+    server = start(Script, script, titled=titled)
+    expected = (script.name, os.path.realpath("/usr/bin/python3"), "python")
+    assert program_of(exporter, server) == expected
+    # An exporter that comes later finds the same.
+    assert program_of(exporters(), server) == expected
+
+
+@pytest.mark.parametrize("titled", [False, True], ids=["plain", "titled"])
+def test_an_interpreter_is_named_as_it_was_executed(exporter, start, script, tmp_path, titled):
+    """By a link that outlives its versions, as python3 is."""
+    interpreter = tmp_path / (unique_name("python") + "_that_is_linked")
+    interpreter.symlink_to("/usr/bin/python3")
+    server = start(Script, interpreter, script, titled=titled)
+    exe = os.path.realpath("/usr/bin/python3")
+    assert program_of(exporter, server) == (interpreter.name, exe, "python")
 
 
 HOSTILE = [

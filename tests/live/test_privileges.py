@@ -14,6 +14,7 @@ import pytest
 from clients import exchange
 from exporter import run_to_end
 from services import Service, wait_until
+from web import basic, bcrypt
 
 NOBODY = 65534
 CAP_SYS_PTRACE = 1 << 19
@@ -31,10 +32,22 @@ def capabilities(pid):
     return {name: int(status(pid)[name], 16) for name in SETS}
 
 
+def only_child_of(pid):
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(child)
+
+
 def namer_of(exporter):
-    (pid,) = Path(f"/proc/{exporter.pid}/task/{exporter.pid}/children").read_text().split()
+    pid = only_child_of(exporter.pid)
     assert status(pid)["Name"] == "namer"
-    return int(pid)
+    return pid
+
+
+def reader_of(exporter):
+    """The namer's child, which another may follow."""
+    pid = only_child_of(namer_of(exporter))
+    assert status(pid)["Name"] == "namer-reader"
+    return pid
 
 
 def limit(pid, name):
@@ -44,8 +57,14 @@ def limit(pid, name):
     raise AssertionError(name)
 
 
-def both(exporter):
-    return [exporter.pid, namer_of(exporter)]
+def all_of(exporter):
+    return [exporter.pid, namer_of(exporter), reader_of(exporter)]
+
+
+def users(pid):
+    """Its users and its groups, each as all four sorts of it: real, effective, saved, of files."""
+    lines = status(pid)
+    return {int(one) for key in ("Uid", "Gid") for one in lines[key].split()}, lines["Groups"].split()
 
 
 @pytest.fixture(params=[(), ("--security.user=nobody",)], ids=["root", "user"])
@@ -60,30 +79,62 @@ def test_who_serves_has_no_capability_and_can_get_none(exporter):
 
 def test_only_the_namer_can_look_at_others_and_can_do_nothing_else(exporter):
     expected = dict.fromkeys(SETS, 0) | {"CapPrm": CAP_SYS_PTRACE, "CapEff": CAP_SYS_PTRACE}
-    assert capabilities(namer_of(exporter)) == expected
-    assert status(namer_of(exporter))["NoNewPrivs"] == "1"
-    descriptors = list(Path(f"/proc/{namer_of(exporter)}/fd").iterdir())
-    assert sorted(int(path.name) for path in descriptors)[:3] == [0, 1, 2]
-    assert len(descriptors) == 4
-    assert os.readlink(sorted(descriptors)[3]).startswith("socket:")
+    for pid, others in (namer_of(exporter), 3), (reader_of(exporter), 1):
+        assert capabilities(pid) == expected
+        assert status(pid)["NoNewPrivs"] == "1"
+        descriptors = sorted(Path(f"/proc/{pid}/fd").iterdir(), key=lambda path: int(path.name))
+        assert [path.name for path in descriptors[:3]] == ["0", "1", "2"]
+        kinds = [re.match(r"\w+", os.readlink(path))[0] for path in descriptors[3:]]
+        # The keeper has two sockets, and its child by a descriptor.
+        assert len(kinds) == others and set(kinds) <= {"socket", "anon_inode", "pidfd"}
 
 
-def test_both_are_in_the_sandbox(exporter):
-    for pid in both(exporter):
+def test_who_reads_of_others_is_not_root(exporter):
+    for pid in namer_of(exporter), reader_of(exporter):
+        ids, groups = users(pid)
+        assert ids == {NOBODY}
+        assert set(groups) <= {str(NOBODY)}
+
+
+def test_who_compares_passwords_is_not_root_and_can_only_read_and_write(exporters, tmp_path):
+    path = tmp_path / "web.yml"
+    path.write_text(f"basic_auth_users:\n  prometheus: {bcrypt('right')}\n")
+    exporter = exporters(f"--web.config.file={path}")
+    assert exporter.request(**basic("prometheus", "right"))[0] == 200
+    assert exporter.request(**basic("prometheus", "wrong"))[0] == 401
+    children = Path(f"/proc/{exporter.pid}/task/{exporter.pid}/children").read_text().split()
+    (pid,) = [child for child in children if status(child)["Name"] == "check-password"]
+    assert users(pid) == ({NOBODY}, [])
+    assert capabilities(pid) == dict.fromkeys(SETS, 0)
+    assert status(pid)["NoNewPrivs"] == "1"
+    assert status(pid)["Seccomp"] == "1"  # strict: read, write and exit
+    assert Path(f"/proc/{pid}/environ").stat().st_uid == 0  # it is not dumpable
+
+
+def test_without_the_capabilities_to_become_another_it_stays_root_and_says_so(exporters):
+    """As in the DaemonSet. All others are held: it does not matter which."""
+    exporter = exporters(launcher=["setpriv", "--bounding-set=-setuid,-setgid"])
+    exporter.wait_for_log("stay root")
+    assert users(namer_of(exporter))[0] == {0}
+    assert capabilities(namer_of(exporter))["CapPrm"] == CAP_SYS_PTRACE
+
+
+def test_all_are_in_the_sandbox(exporter):
+    for pid in all_of(exporter):
         assert status(pid)["Seccomp"] == "2"
         assert limit(pid, "Max core file size") == ["0", "0"]
-        assert limit(pid, "Max processes") == ["0", "0"]
+        assert pid == namer_of(exporter) or limit(pid, "Max processes") == ["0", "0"]
 
 
-def test_both_are_not_dumpable(exporters):
+def test_none_is_dumpable(exporters):
     """The kernel then gives what is in /proc/PID to root, whoever runs it (proc(5))."""
-    for pid in both(exporters("--security.user=nobody")):
+    for pid in all_of(exporters("--security.user=nobody")):
         assert status(pid)["Uid"].split() == [str(NOBODY)] * 4
         assert Path(f"/proc/{pid}/environ").stat().st_uid == 0
 
 
 def test_nothing_is_open_for_writing_but_the_log_and_sockets_and_what_is_no_file(exporter):
-    for pid in both(exporter):
+    for pid in all_of(exporter):
         for path in Path(f"/proc/{pid}/fd").iterdir():
             target = os.readlink(path)
             assert path.name in "012" or re.match(r"(socket|anon_inode):", target), target
@@ -128,9 +179,22 @@ def test_if_the_namer_ends_it_is_said_and_the_rest_goes_on(exporters, start):
 def test_the_namer_ends_with_the_exporter(exporters):
     for ending in (signal.SIGTERM, signal.SIGKILL):
         exporter = exporters()
-        namer = namer_of(exporter)
+        pids = [namer_of(exporter), reader_of(exporter)]
         exporter.stop(ending)
-        wait_until(lambda: not Path(f"/proc/{namer}").exists(), SECONDS, "the namer stays")
+        for pid in pids:
+            wait_until(lambda p=pid: not Path(f"/proc/{p}").exists(), SECONDS, "the namer stays")
+
+
+def test_a_reader_that_ends_or_hangs_is_replaced(exporter, start):
+    for with_signal in (signal.SIGKILL, signal.SIGSTOP):
+        before = reader_of(exporter)
+        os.kill(before, with_signal)
+        service = start(Service, "talker", script="read:100,write:100,loop")
+        exporter.wait_until(
+            lambda s, own=service: s.rows("workload_info", workload=own.name, exe=str(own.path))
+        )
+        wait_until(lambda own=before: not Path(f"/proc/{own}").exists(), SECONDS, "it stays")
+        assert capabilities(reader_of(exporter)) == capabilities(namer_of(exporter))
 
 
 def test_a_user_that_does_not_exist_is_an_error_that_says_so():
@@ -141,19 +205,19 @@ def test_a_user_that_does_not_exist_is_an_error_that_says_so():
 
 def test_the_sandbox_can_be_left_off(exporters):
     exporter = exporters("--security.sandbox=off")
-    for pid in both(exporter):
+    for pid in all_of(exporter):
         assert status(pid)["Seccomp"] == "0"
     assert capabilities(exporter.pid) == dict.fromkeys(SETS, 0)
 
 
 def test_each_process_has_one_thread(exporter, start):
-    """Nothing is shared between threads, because there are none (README.md, "How it works")."""
+    """Nothing is shared between threads: there are none (exporter/README.md, "How it works")."""
 
     def threads():
-        return [len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in both(exporter)]
+        return [len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in all_of(exporter)]
 
-    assert threads() == [1, 1]
+    assert threads() == [1, 1, 1]
     for _ in range(20):
         start(Service, "talker", script="read:100,write:100,loop")
         exporter.scrape()
-        assert threads() == [1, 1]
+        assert threads() == [1, 1, 1]

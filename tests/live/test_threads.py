@@ -44,12 +44,14 @@ def quiet(exporter, start_for_module):
 
 
 @pytest.mark.parametrize("name", [*RESTING, "accept", "java"])
+@pytest.mark.times
 def test_time_of_a_quiet_pool_is_threads_times_time(quiet, name):
     assert quiet[name].share() == exact(0.01)
     assert quiet[name].after.threads() == quiet[name].threads
 
 
 @pytest.mark.parametrize("name", ["condvar", "accept", "java"])
+@pytest.mark.times
 def test_a_pool_without_work_is_idle_and_shows_no_lock(quiet, name):
     pool = quiet[name]
     assert pool.share("idle") == pytest.approx(1, abs=0.01)
@@ -62,6 +64,7 @@ def test_a_thread_blocked_for_the_whole_time_is_idle_now_and_not_when_it_wakes(q
     assert quiet["blocked"].share("idle") == exact(0.01)
 
 
+@pytest.mark.times
 def test_a_thread_that_sleeps_is_asleep(quiet):
     """Each wakes twenty times a second, and may have to wait for a CPU then."""
     sleepers = quiet["sleepers"]
@@ -69,6 +72,7 @@ def test_a_thread_that_sleeps_is_asleep(quiet):
     assert sleepers.share("sleep") == exact(0.1)
 
 
+@pytest.mark.times
 def test_a_computing_pool_runs_or_waits_for_a_cpu(exporter, start):
     """Overload: four threads on two CPUs."""
     server = start(Service, "locker", mode="burn", threads=4)
@@ -90,6 +94,7 @@ def test_a_computing_pool_runs_or_waits_for_a_cpu(exporter, start):
     )
 
 
+@pytest.mark.times
 def test_a_thousand_short_threads_are_all_accounted(exporter, start):
     server = start(
         Service, "locker", mode="churn", threads=8, children=125, hold_sleep_us=20000
@@ -153,6 +158,7 @@ def test_threads_that_name_themselves_are_in_the_pool_of_that_name(exporter, sta
     )
 
 
+@pytest.mark.times
 def test_prefork_workers_that_take_turns_to_accept_are_idle(exporter, start):
     """All but one wait for a lock that is held until a client comes; the master for its children."""
     server = start(Service, "forker", children=4, turns=1, supervise=1)
@@ -164,6 +170,7 @@ def test_prefork_workers_that_take_turns_to_accept_are_idle(exporter, start):
     exporter.wait_for_end(server.port, 400)
 
 
+@pytest.mark.times
 def test_a_worker_asleep_in_a_request_is_busy(exporter, start, connect):
     server = start(Service, "pool_server", workers=2, service_us=1500000)
     workload = exporter.workload_of(server.port)
@@ -176,6 +183,7 @@ def test_a_worker_asleep_in_a_request_is_busy(exporter, start, connect):
 
 
 @pytest.mark.parametrize("block", ["peek", "eof", "wait"], ids=["recv", "read", "futex"])
+@pytest.mark.times
 def test_a_reader_whose_request_another_thread_has_answered_is_idle(exporter, talk, block):
     """It waits for that one in the request, and for whatever comes next outside of it."""
     case = talk(f"read:100,hand:100,{block}")
@@ -201,6 +209,7 @@ def test_a_reader_whose_request_another_thread_has_answered_is_idle(exporter, ta
 
 
 @pytest.mark.parametrize("poll", [0, 1], ids=["recv", "poll"])
+@pytest.mark.times
 def test_a_worker_that_waits_for_another_service_is_on_the_network(exporter, start, poll):
     upstream = start(Service, "pool_server", workers=4, service_us=50000)
     server = start(
@@ -216,6 +225,7 @@ def test_a_worker_that_waits_for_another_service_is_on_the_network(exporter, sta
     assert utilization.pool.share() == exact(0.01)
 
 
+@pytest.mark.times
 def test_time_in_fsync_is_disk_and_what_a_cpu_takes(exporter, start):
     """
     An fsync sleeps about twice (for the data, then for the journal) and runs in between, so `disk`
@@ -250,6 +260,7 @@ def test_a_java_pool_serves_and_is_named_a_jvm(exporter, start, connect):
     assert runtimes == {"jvm"}
 
 
+@pytest.mark.times
 def test_cpu_time_of_a_service_is_its_running_time(exporter, start):
     server = start(Service, "pool_server", workers=2, busy_us=2000)
     workload = exporter.workload_of(server.port)

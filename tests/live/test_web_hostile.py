@@ -13,6 +13,8 @@ import pytest
 
 from web import Authority, Client, basic, bcrypt
 
+pytestmark = pytest.mark.times
+
 HOSTILE = 200
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 

@@ -151,3 +151,13 @@ def test_install_puts_the_units_where_systemd_finds_them(tmp_path):
     assert "usr/lib/systemd/system/workload_exporter.service" in installed
     service = Path(tmp_path / "usr/lib/systemd/system/workload_exporter.service").read_text()
     assert "ExecStart=/usr/bin/workload_exporter" in service
+
+
+def test_a_listening_socket_that_somebody_shuts_down_ends_it_with_an_error(exporters):
+    """accept(2) then fails for ever, and the kernel goes on saying that there is something to accept."""
+    with listening() as one, listening() as other:
+        exporter = exporters("--web.systemd-socket", **passing(one, other))
+        assert status(one.getsockname()[1]) == 200
+        other.shutdown(socket.SHUT_RDWR)
+        assert exporter.process.wait(10) == 1
+    exporter.wait_for_log("stopping: a listening socket was shut down by somebody else")

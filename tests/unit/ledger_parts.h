@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ledger.h"
+#include "model/ledger.h"
 
 #define SECOND 1000000000ULL
 #define GRACE (300 * SECOND)
@@ -21,7 +21,7 @@ static inline ledger_handle workload(struct ledger *ledger, const char *name, co
 
 	snprintf(identity.name, sizeof(identity.name), "%s", name);
 	snprintf(identity.exe, sizeof(identity.exe), "%s", exe);
-	return ledger_workload(ledger, &identity);
+	return ledger_join(ledger, &identity, 0);
 }
 
 static inline struct endpoint_row endpoint(uint64_t requests)

@@ -12,7 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "snapshot.h"
+#include "model/snapshot.h"
 
 #define EXPOSITION_MAX_BYTES ((size_t)1 << 24)
 
@@ -31,6 +31,9 @@ static inline void fill_endpoints(struct endpoint_row endpoints[2])
 		.accepted = { [IO_EPOLL] = 40 },
 		.received_bytes = 123456,
 		.sent_bytes = UINT64_MAX,
+		.goodbyes = 10,
+		.unanswered_reads = 11,
+		.multiplexed = 2,
 		.accept_queue_overflows = 3,
 		.queued = 4,
 		.in_service = 5,
@@ -59,13 +62,16 @@ static inline void fill_pools(struct pool_row pools[2])
 	pools[0] = (struct pool_row){
 		.workload = "nginx.service",
 		.pool = "http-nio-#-exec-#",
+		.role = "serving",
 		.threads = { 1, 0, 2, 0, 0, 0, 0, 17 },
 		.thread_ns = { 1, 20, 300, 4000000000, 5500000000, 18446744073709551615U, 0, 7 },
 		.started = 30,
 		.exited = 10,
 		.acquisitions = 4711,
 	};
-	pools[1] = (struct pool_row){ .workload = "nginx.service", .pool = "evil\n\xff\xc3\xa9" };
+	pools[1] = (struct pool_row){ .workload = "nginx.service",
+				      .pool = "evil\n\xff\xc3\xa9",
+				      .role = "other" };
 	observe(&pools[0].runqueue, 2000);
 	observe(&pools[0].mutex, 8000000);
 	observe(&pools[0].mutex, 7812500);
@@ -77,15 +83,17 @@ static inline struct snapshot sample_snapshot(void)
 	static struct endpoint_row endpoints[2];
 	static struct pool_row pools[2];
 	static const struct workload_row workloads[] = {
-		{ "nginx.service", "/usr/sbin/nginx", "native", "nginx.service", "", 3 },
-		{ "a \"quoted\"\\name", "", "unknown", "", "0123456789ab", 1 },
+		{ "nginx.service", "/usr/sbin/nginx", "native", "nginx.service", "", "33", 3,
+		  .dropped = { [DROP_UNPAIRED] = 7, [DROP_POOLS_FULL] = 2 } },
+		{ "a \"quoted\"\\name", "", "unknown", "", "0123456789ab", "0", 1,
+		  .dropped = { 0 } },
 	};
 	static const struct probe_row probes[] = { { "requests", "sk_data_ready", 1 },
 						   { "requests", "sock_send_length", 0 } };
 	static const struct mutex_row mutexes[] = { { "attached", 3 }, { "replaced", 0 } };
 	static const struct map_row maps[] = { { "endpoints", 2, 512 } };
 	static const struct program_row programs[] = { { "threads_switch", 123456789, 1000 } };
-	static const struct drop_row drops[] = { { "request_unpaired", 0 } };
+	static const struct drop_row drops[] = { { "request_unpaired", 8 } };
 	static const struct collector_row collectors[] = { { "requests", 1234567, 1 },
 							   { "threads", 0, 0 } };
 	static const struct build_row build = { "1.2.3", "0123456789ab", "main", "gcc 12" };

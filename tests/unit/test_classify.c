@@ -1,93 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The numbers are those of the kernel's tables, written out here once more and not taken from
- * machine/syscalls.h, which is under test as well.
- */
-#include <criterion/criterion.h>
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "machine/classify.h"
-
-#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
-#define NR(x86, arm64) (arm64)
-#else
-#define NR(x86, arm64) (x86)
-#endif
-#define NONE (-2) /* not on this architecture */
-
-#define LEN(array) (sizeof(array) / sizeof((array)[0]))
-#define PAGE_FAULT (-1)
-#define NR_FUTEX NR(202, 98)
-#define NR_READ NR(0, 63)
-#define NR_IO_URING_ENTER 426
-#define JUNK (0xdeadbeefULL << 32)
-#define OWNER 0x80000000U /* FUTEX_WAITERS, or'ed with the id of the thread that holds the lock */
-
-struct row {
-	const char *name;
-	int64_t number;
-	uint32_t outside, inside; /* state outside of a request, and inside */
-	uint64_t args[4];
-};
-
-static const char *state_name(uint32_t state)
-{
-#define STATE(id, label) label,
-	static const char *const names[] = { STATE_LIST(STATE) };
-#undef STATE
-
-	return state < STATES ? names[state] : "none";
-}
-
-static void expect_state(const char *name, const struct sleeper *sleeper, uint32_t expected)
-{
-	uint32_t got = classify(sleeper);
-
-	cr_expect_eq(got, expected, "%s%s: %s, not %s", name,
-		     sleeper->in_request ? " in a request" : "", state_name(got),
-		     state_name(expected));
-}
-
-static void expect_row(const struct row *row, struct sleeper sleeper)
-{
-	if (row->number == NONE)
-		return;
-	sleeper.syscall = row->number;
-	for (int i = 0; i < 4; i++)
-		sleeper.args[i] = row->args[i];
-	expect_state(row->name, &sleeper, row->outside);
-	sleeper.in_request = 1;
-	expect_state(row->name, &sleeper, row->inside);
-}
-
-static void expect_rows_of(struct sleeper sleeper, const struct row *rows, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		expect_row(&rows[i], sleeper);
-}
-
-static void expect_rows(const struct row *rows, size_t len)
-{
-	expect_rows_of((struct sleeper){}, rows, len);
-}
-
-#define SAME(name, number, state, ...)      \
-	{                                   \
-		name, number, state, state, \
-		{                           \
-			__VA_ARGS__         \
-		}                           \
-	}
-#define ELSE_IDLE(name, number, state, ...)      \
-	{                                        \
-		name, number, STATE_IDLE, state, \
-		{                                \
-			__VA_ARGS__              \
-		}                                \
-	}
+/* What a thread waits for is told by its system call. */
+#include "sleeper_rows.h"
 
 Test(classify, waiting_for_events_or_connections_is_idle_even_in_a_request)
 {
@@ -183,7 +96,8 @@ Test(classify, connecting_and_sending_are_network)
 	expect_rows(rows, LEN(rows));
 }
 
-Test(classify, reading_and_writing_is_wait_in_a_request_and_else_idle)
+/* Of what kind a descriptor is may not be known. */
+Test(classify, reading_and_writing_something_is_wait_in_a_request_and_else_idle)
 {
 	static const struct row rows[] = {
 		ELSE_IDLE("read", NR_READ, STATE_WAIT, 5),
@@ -195,6 +109,7 @@ Test(classify, reading_and_writing_is_wait_in_a_request_and_else_idle)
 	};
 
 	expect_rows(rows, LEN(rows));
+	expect_rows_of((struct sleeper){ .target = TARGET_OTHER }, rows, LEN(rows));
 }
 
 Test(classify, waiting_for_another_process_is_wait_in_a_request_and_else_idle)
@@ -227,143 +142,62 @@ Test(classify, everything_else_is_wait)
 	expect_rows(rows, LEN(rows));
 }
 
-/* Measured operations: 128 private, 256 realtime clock, 9 WAIT_BITSET, 6 LOCK_PI. */
+static const struct row futexes[] = {
+	SAME("private", NR_FUTEX, STATE_LOCK, THE_LOCK, PRIVATE, 2),
+	SAME("private, PI", NR_FUTEX, STATE_LOCK, THE_LOCK, 134, 0),
+	SAME("private, of a thread's own word", NR_FUTEX, STATE_LOCK, 0x1000, PRIVATE, 1),
+	SAME("upper half is junk", NR_FUTEX, STATE_LOCK, THE_LOCK, JUNK | PRIVATE, 2),
+};
+
+static const struct row shared_futexes[] = {
+	SAME("shared", NR_FUTEX, STATE_LOCK, THE_LOCK, SHARED, 2),
+	SAME("shared, PI", NR_FUTEX, STATE_LOCK, THE_LOCK, 6, 0),
+	SAME("upper half is junk", NR_FUTEX, STATE_LOCK, THE_LOCK, JUNK | SHARED, 2),
+};
+
 Test(classify, a_futex_that_someone_else_holds_is_a_lock)
 {
-	static const struct row rows[] = {
-		SAME("pthread_mutex", NR_FUTEX, STATE_LOCK, 0x1000, 128, 2),
-		SAME("pthread_mutex between processes", NR_FUTEX, STATE_LOCK, 0x1000, 0, 2),
-		SAME("pthread_mutex, PI", NR_FUTEX, STATE_LOCK, 0x1000, 134, 0),
-		SAME("pthread_mutex, PI, between processes", NR_FUTEX, STATE_LOCK, 0x1000, 6, 0),
-		SAME("pthread_mutex, PI, since 5.14", NR_FUTEX, STATE_LOCK, 0x1000, 141, 0),
-		SAME("pthread_mutex_timedlock", NR_FUTEX, STATE_LOCK, 0x1000, 393, 2),
-		SAME("pthread_rwlock, reader", NR_FUTEX, STATE_LOCK, 0x1000, 393, 2),
-		SAME("pthread_rwlock, writer", NR_FUTEX, STATE_LOCK, 0x1000, 393, 3),
-		SAME("Rust Mutex", NR_FUTEX, STATE_LOCK, 0x1000, 137, 2),
-		SAME("Go runtime lock", NR_FUTEX, STATE_LOCK, 0x1000, 128, 2),
-		SAME("CPython, inner mutex of the GIL", NR_FUTEX, STATE_LOCK, 0x1000, 128, 2),
-		SAME("musl's mutex", NR_FUTEX, STATE_LOCK, 0x1000, 128, OWNER | 4711),
-		SAME("musl's mutex between processes", NR_FUTEX, STATE_LOCK, 0x1000, 0, OWNER | 1),
-		SAME("pthread_mutex, robust", NR_FUTEX, STATE_LOCK, 0x1000, 128, OWNER | 4194303),
-		SAME("futex_wait", 455, STATE_LOCK, 0x1000, 2, ~0ULL, 130),
-	};
-
-	expect_rows(rows, LEN(rows));
+	expect_rows_of((struct sleeper){ .lock = THE_LOCK }, futexes, LEN(futexes));
+	expect_rows_of((struct sleeper){ .lock = THE_LOCK }, shared_futexes, LEN(shared_futexes));
 }
 
 /* Of a prefork server: a lock between processes, in shared memory. */
 Test(classify, a_lock_that_only_another_process_can_hold_is_a_turn_outside_of_requests)
 {
-	static const struct row rows[] = {
-		ELSE_IDLE("Apache's accept mutex, PI", NR_FUTEX, STATE_LOCK, 0x1000, 6, 0),
-		ELSE_IDLE("pthread_mutex between processes", NR_FUTEX, STATE_LOCK, 0x1000, 0, 2),
-		ELSE_IDLE("robust", NR_FUTEX, STATE_LOCK, 0x1000, 0, OWNER | 4711),
-		ELSE_IDLE("futex_wait", 455, STATE_LOCK, 0x1000, 2, ~0ULL, 2),
-	};
+	for (size_t i = 0; i < LEN(shared_futexes); i++) {
+		struct row row = shared_futexes[i];
 
-	expect_rows_of((struct sleeper){ .alone = 1 }, rows, LEN(rows));
+		row.outside = STATE_IDLE;
+		expect_row(&row, (struct sleeper){ .lock = THE_LOCK, .alone = 1 });
+	}
 }
 
 /* As after a fork while another thread held it: for ever. */
 Test(classify, a_private_lock_is_a_lock_although_no_other_thread_is_left)
 {
-	static const struct row rows[] = {
-		SAME("pthread_mutex", NR_FUTEX, STATE_LOCK, 0x1000, 128, 2),
-		SAME("pthread_mutex, PI", NR_FUTEX, STATE_LOCK, 0x1000, 134, 0),
-		SAME("musl's mutex", NR_FUTEX, STATE_LOCK, 0x1000, 128, OWNER | 4711),
-		SAME("futex_wait", 455, STATE_LOCK, 0x1000, 2, ~0ULL, 130),
-	};
-
-	expect_rows_of((struct sleeper){ .alone = 1 }, rows, LEN(rows));
+	expect_rows_of((struct sleeper){ .lock = THE_LOCK, .alone = 1 }, futexes, LEN(futexes));
 }
 
 Test(classify, a_futex_to_be_woken_by_is_wait_in_a_request_and_else_idle)
 {
 	static const struct row rows[] = {
-		ELSE_IDLE("pthread_cond, sem_wait", NR_FUTEX, STATE_WAIT, 0x1000, 393, 0),
-		ELSE_IDLE("pthread_cond_timedwait", NR_FUTEX, STATE_WAIT, 0x1000, 137, 0),
-		ELSE_IDLE("pthread_cond with a PI mutex", NR_FUTEX, STATE_WAIT, 0x1000, 139, 0),
-		ELSE_IDLE("pthread_join", NR_FUTEX, STATE_WAIT, 0x1000, 265, 12345),
-		ELSE_IDLE("Go, idle M", NR_FUTEX, STATE_WAIT, 0x1000, 128, 0),
-		ELSE_IDLE("Java monitor, pool idle", NR_FUTEX, STATE_WAIT, 0x1000, 393, 0),
-		ELSE_IDLE("Java Thread.sleep", NR_FUTEX, STATE_WAIT, 0x1000, 137, 0),
-		ELSE_IDLE("CPython lock", NR_FUTEX, STATE_WAIT, 0x1000, 393, 0),
-		ELSE_IDLE("CPython GIL", NR_FUTEX, STATE_WAIT, 0x1000, 137, 0),
-		ELSE_IDLE("expected 1", NR_FUTEX, STATE_WAIT, 0x1000, 128, 1),
-		ELSE_IDLE("musl's semaphore", NR_FUTEX, STATE_WAIT, 0x1000, 128, UINT32_MAX),
-		ELSE_IDLE("no owner", NR_FUTEX, STATE_WAIT, 0x1000, 128, OWNER),
-		ELSE_IDLE("futex_wait", 455, STATE_WAIT, 0x1000, 0, 2, 2),
+		ELSE_IDLE("whatever is expected", NR_FUTEX, STATE_WAIT, 0x1000, PRIVATE, 2),
+		ELSE_IDLE("shared", NR_FUTEX, STATE_WAIT, 0x1000, SHARED, 2),
+		ELSE_IDLE("with a bitset", NR_FUTEX, STATE_WAIT, 0x1000, 393, 0),
+		ELSE_IDLE("futex_wait", 455, STATE_WAIT, 0x1000, 2, 2, 2),
 		ELSE_IDLE("futex_waitv", 449, STATE_WAIT, 0x1000, 2, 2, 2),
 	};
 
 	expect_rows(rows, LEN(rows));
-}
-
-/* musl's pthread_cond_wait waits for a word in its own frame, above the stack pointer, to leave 2.
- */
-Test(classify, a_futex_in_the_own_frame_is_a_park_whatever_is_expected)
-{
-	static const struct {
-		const char *name;
-		uint64_t address;
-		uint32_t outside, inside;
-	} rows[] = {
-		{ "at the stack pointer", 0x7ffe1000, STATE_IDLE, STATE_WAIT },
-		{ "musl's waiter", 0x7ffe1000 + 44, STATE_IDLE, STATE_WAIT },
-		{ "last word of the frame", 0x7ffe1000 + 508, STATE_IDLE, STATE_WAIT },
-		{ "in a caller's frame", 0x7ffe1000 + 512, STATE_LOCK, STATE_LOCK },
-		{ "below the stack", 0x7ffe1000 - 4, STATE_LOCK, STATE_LOCK },
-		{ "on the heap", 0x55550000, STATE_LOCK, STATE_LOCK },
-	};
-
-	for (size_t i = 0; i < LEN(rows); i++) {
-		struct sleeper sleeper = { .syscall = NR_FUTEX,
-					   .args = { rows[i].address, 128, 2 },
-					   .sp = 0x7ffe1000 };
-
-		expect_state(rows[i].name, &sleeper, rows[i].outside);
-		sleeper.in_request = 1;
-		expect_state(rows[i].name, &sleeper, rows[i].inside);
-	}
-}
-
-/* Thread ids are those of the container: its second and third thread have such ones. */
-Test(classify, joining_a_thread_with_a_small_id_is_no_lock)
-{
-	static const struct row rows[] = {
-		ELSE_IDLE("pthread_join", NR_FUTEX, STATE_WAIT, 0x1000, 265, 2),
-		ELSE_IDLE("pthread_join", NR_FUTEX, STATE_WAIT, 0x1000, 265, 3),
-		ELSE_IDLE("pthread_timedjoin_np", NR_FUTEX, STATE_WAIT, 0x1000, 9, 2),
-	};
-
-	expect_rows(rows, LEN(rows));
-}
-
-/* futex(u32 *, int, u32): what a caller leaves in the upper halves of the registers is not theirs.
- */
-Test(classify, upper_halves_of_the_arguments_of_futex_are_ignored)
-{
-	static const struct row rows[] = {
-		SAME("lock", NR_FUTEX, STATE_LOCK, 0x1000, JUNK | 128, JUNK | 2),
-		SAME("PI", NR_FUTEX, STATE_LOCK, 0x1000, JUNK | 134, JUNK),
-		ELSE_IDLE("park", NR_FUTEX, STATE_WAIT, 0x1000, JUNK | 393, JUNK),
-	};
-
-	expect_rows(rows, LEN(rows));
-}
-
-Test(classify, the_lock_is_the_address_of_the_futex)
-{
-	struct sleeper sleeper = { .syscall = NR_FUTEX, .args = { 0x7fff12345678, 128, 2, 9 } };
-
-	cr_expect_eq(sleeper_lock(&sleeper), 0x7fff12345678);
+	expect_rows_of((struct sleeper){ .alone = 1 }, rows, LEN(rows));
 }
 
 /* A sleeper with every property that a later rule would look at. */
 static struct sleeper everything(int64_t number)
 {
 	struct sleeper sleeper = { .syscall = number,
-				   .args = { 0x1000, 128, 2 },
+				   .args = { THE_LOCK, PRIVATE, 2 },
+				   .lock = THE_LOCK,
 				   .iowait = 1,
 				   .uninterruptible = 1,
 				   .in_request = 1 };
@@ -375,12 +209,34 @@ static const int64_t numbers[] = {
 	PAGE_FAULT, NR_READ, NR_FUTEX, NR_IO_URING_ENTER, NR(74, 82), NR(35, 101), NR(281, 22),
 };
 
-Test(classify, an_io_worker_is_judged_by_its_sleep_alone)
+Test(classify, who_is_preempted_or_does_not_sleep_wants_a_cpu)
+{
+	cr_expect_eq(classify_run_state(0, 0), STATE_RUNNABLE);
+	cr_expect_eq(classify_run_state(0, 1), STATE_RUNNABLE);
+	cr_expect_eq(classify_run_state(0x1, 1), STATE_RUNNABLE); /* about to sleep */
+	cr_expect_eq(classify_run_state(TASK_RTLOCK_WAIT, 1), STATE_RUNNABLE);
+}
+
+Test(classify, who_sleeps_or_is_gone_is_asked_for_more)
+{
+	cr_expect_eq(classify_run_state(0x1, 0), STATE_NONE); /* TASK_INTERRUPTIBLE */
+	cr_expect_eq(classify_run_state(0x2, 0), STATE_NONE); /* TASK_UNINTERRUPTIBLE */
+	cr_expect_eq(classify_run_state(TASK_DEAD, 0), STATE_NONE);
+	cr_expect_eq(classify_run_state(TASK_DEAD, 1), STATE_NONE);
+}
+
+/* In the middle of epoll_wait or of a futex, whose registers it has: neither idle nor a lock. */
+Test(classify, who_sleeps_on_a_spinlock_of_a_real_time_kernel_waits)
+{
+	cr_expect_eq(classify_run_state(TASK_RTLOCK_WAIT, 0), STATE_WAIT);
+}
+
+Test(classify, a_worker_of_the_kernel_is_judged_by_its_sleep_alone)
 {
 	for (size_t i = 0; i < LEN(numbers); i++) {
 		struct sleeper sleeper = everything(numbers[i]);
 
-		sleeper.io_worker = 0x10; /* the flag as it stands in the task */
+		sleeper.kernel_worker = 0x10; /* the flag as it stands in the task */
 		sleeper.compat = 2;
 		expect_state("in both", &sleeper, STATE_DISK);
 		sleeper.uninterruptible = 0;
@@ -468,7 +324,9 @@ Test(classify, any_other_uninterruptible_sleep_is_wait)
 	};
 
 	for (size_t i = 0; i < LEN(others); i++) {
-		struct sleeper sleeper = { .syscall = others[i].number, .uninterruptible = 2 };
+		struct sleeper sleeper = { .syscall = others[i].number,
+					   .lock = THE_LOCK,
+					   .uninterruptible = 2 };
 
 		for (int j = 0; j < 4; j++)
 			sleeper.args[j] = others[i].args[j];

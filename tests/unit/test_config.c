@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config.h"
+#include "config/config.h"
 
 #define SECOND_NS 1000000000ULL
 
@@ -47,6 +47,11 @@ static void expect_refused(struct outcome outcome, const char *flag, const char 
 	cr_expect_str_eq(outcome.config.telemetry_path, "untouched");
 }
 
+static int backend_of(const struct outcome *outcome, const char *feature)
+{
+	return outcome->config.backends[features_find(feature)];
+}
+
 Test(config, has_defaults)
 {
 	struct outcome outcome = PARSE();
@@ -58,6 +63,10 @@ Test(config, has_defaults)
 	cr_expect_eq(outcome.config.log_level, LOG_LEVEL_INFO);
 	cr_expect_eq(outcome.config.log_format, LOG_FORMAT_LOGFMT);
 	cr_expect_eq(outcome.config.grace_period_ns, 300 * SECOND_NS);
+	cr_expect_eq(backend_of(&outcome, "requests"), BACKEND_AUTO);
+	cr_expect_eq(outcome.config.sandbox, SANDBOX_ON);
+	cr_expect_not(outcome.config.optional);
+	cr_expect_null(outcome.config.user);
 	cr_expect_str_empty(outcome.err);
 }
 
@@ -135,6 +144,34 @@ Test(config, help_names_every_flag)
 		cr_expect_not_null(strstr(outcome.out, flags[i]), "%s", flags[i]);
 	cr_expect_not_null(strstr(outcome.out, "workload_exporter check"));
 	cr_expect_str_empty(outcome.err);
+}
+
+Test(config, help_fits_a_terminal_of_90_columns)
+{
+	struct outcome outcome = PARSE("--help");
+
+	for (const char *line = outcome.out; *line; line += strcspn(line, "\n") + 1)
+		cr_expect_leq(strcspn(line, "\n"), 90, "%.100s", line);
+}
+
+Test(config, takes_one_of_a_few_words_as_it_is_spelt)
+{
+	struct outcome outcome = PARSE("--requests.backend=syscall", "--security.sandbox=log",
+				       "--mutex.backend=uprobe", "--log.level=warn");
+
+	cr_assert_eq(outcome.result, 0, "%s", outcome.err);
+	cr_expect_eq(backend_of(&outcome, "requests"), 1);
+	cr_expect_eq(outcome.config.sandbox, SANDBOX_LOG);
+	cr_expect_eq(outcome.config.optional, 1U << features_find("mutex"));
+	cr_expect_eq(outcome.config.log_level, LOG_LEVEL_WARN);
+	outcome = PARSE("--requests.backend=socket");
+	cr_expect_eq(backend_of(&outcome, "requests"), 0);
+	cr_expect_eq(PARSE("--security.sandbox=off").config.sandbox, SANDBOX_OFF);
+	cr_expect_eq(PARSE("--log.level=error").config.log_level, LOG_LEVEL_ERROR);
+	expect_refused(PARSE("--log.level=Debug"), "--log.level", "error, warn, info or debug\n");
+	expect_refused(PARSE("--requests.backend=sock"), "\"sock\"", "auto, socket or syscall\n");
+	expect_refused(PARSE("--security.sandbox=0"), "\"0\"", "on, log or off\n");
+	expect_refused(PARSE("--mutex.backend="), "--mutex.backend", "futex or uprobe\n");
 }
 
 Test(config, refuses_unknown_flags)
@@ -351,23 +388,24 @@ Test(config_check, refuses_other_arguments_by_name)
 	cr_expect_not_null(strstr(CHECK("--json", "--json").err, "twice"));
 }
 
-#define ONE(part) (1U << PART_##part)
+#define ONE(name) (1U << features_find(name))
+#define ALL (ONE("discovery") | ONE("requests") | ONE("threads"))
 
 static unsigned int enabled(struct outcome outcome)
 {
 	cr_assert_eq(outcome.result, 0, "%s", outcome.err);
-	return config_parts_enabled(&outcome.config);
+	return config_collectors(&outcome.config);
 }
 
 Test(config, collectors_are_switched_on_and_off)
 {
-	cr_expect_eq(enabled(PARSE()), PARTS_ALL);
-	cr_expect_eq(enabled(PARSE("--no-collector.threads")), PARTS_ALL & ~ONE(THREADS));
+	cr_expect_eq(enabled(PARSE()), ALL);
+	cr_expect_eq(enabled(PARSE("--no-collector.threads")), ALL & ~ONE("threads"));
 	cr_expect_eq(enabled(PARSE("--collector.disable-defaults", "--collector.requests")),
-		     ONE(REQUESTS));
+		     ONE("requests"));
 	cr_expect_eq(enabled(PARSE("--collector.threads", "--collector.disable-defaults")),
-		     ONE(THREADS));
-	cr_expect_eq(enabled(PARSE("--collector.threads")), PARTS_ALL);
+		     ONE("threads"));
+	cr_expect_eq(enabled(PARSE("--collector.threads")), ALL);
 }
 
 Test(config, collectors_that_make_no_sense_are_refused)

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <string.h>
-
 #include "http/connections.h"
 
 #define NO_FD (-1) /* shutting it down fails, which nobody minds */
 
 static const struct http_limits limits = {
 	.max = 4,
-	.max_per_origin = 3,
 	.stage_ms = { [HTTP_STAGE_REQUEST] = 10,
 		      [HTTP_STAGE_IDLE] = 100,
 		      [HTTP_STAGE_CHECK] = 30,
+		      [HTTP_STAGE_WAIT] = 40,
 		      [HTTP_STAGE_ANSWER] = 20 },
 };
 static const struct http_origin here = { { 4, 127, 0, 0, 1 } }, there = { { 4, 10, 0, 0, 1 } };
@@ -46,17 +42,17 @@ static void remove_all(struct http_connections *connections)
 	__attribute__((cleanup(remove_all))) struct http_connections name = { 0 }; \
 	http_connections_init(&name, &limits)
 
-Test(connections, the_oldest_without_a_request_gives_way)
+Test(connections, of_those_who_have_most_the_oldest_without_a_request_gives_way)
 {
 	CONNECTIONS(connections);
-	struct http_connection *scraper = add(&connections, &here, HTTP_STAGE_ANSWER, 0);
-	struct http_connection *idle = add(&connections, &here, HTTP_STAGE_IDLE, 0);
+	struct http_connection *scraper = add(&connections, &here, HTTP_STAGE_REQUEST, 0);
+	struct http_connection *answer = add(&connections, &there, HTTP_STAGE_ANSWER, 0);
 	struct http_connection *first = add(&connections, &there, HTTP_STAGE_REQUEST, 1);
 	struct http_connection *second = add(&connections, &there, HTTP_STAGE_REQUEST, 2);
 
 	add(&connections, &here, HTTP_STAGE_REQUEST, 3);
 	cr_expect(first->closing);
-	cr_expect_not(second->closing || idle->closing || scraper->closing);
+	cr_expect_not(second->closing || answer->closing || scraper->closing);
 	cr_expect_eq(connections.evicted, 1);
 	cr_expect_eq(http_connections_len(&connections), 4);
 }
@@ -81,17 +77,17 @@ Test(connections, then_who_is_idle_then_the_last_to_be_checked_then_slow_readers
 	cr_expect_eq(connections.evicted, 4, "there is nobody left");
 }
 
-Test(connections, an_origin_at_its_limit_gives_way_to_itself)
+Test(connections, who_has_as_many_as_anybody_gives_way_to_itself)
 {
 	CONNECTIONS(connections);
 	struct http_connection *other = add(&connections, &there, HTTP_STAGE_REQUEST, 0);
+	struct http_connection *another = add(&connections, &there, HTTP_STAGE_REQUEST, 0);
 	struct http_connection *own = add(&connections, &here, HTTP_STAGE_IDLE, 1);
 
 	add(&connections, &here, HTTP_STAGE_ANSWER, 2);
-	add(&connections, &here, HTTP_STAGE_ANSWER, 3);
 	add(&connections, &here, HTTP_STAGE_REQUEST, 4);
 	cr_expect(own->closing);
-	cr_expect_not(other->closing);
+	cr_expect_not(other->closing || another->closing);
 }
 
 Test(connections, every_stage_has_a_hard_deadline)
@@ -99,6 +95,7 @@ Test(connections, every_stage_has_a_hard_deadline)
 	CONNECTIONS(connections);
 	struct http_connection *stages[HTTP_STAGES];
 
+	connections.limits.max = HTTP_STAGES;
 	cr_expect_eq(http_connections_timeout_ms(&connections, 5), -1);
 	for (int stage = 0; stage < HTTP_STAGES; stage++)
 		stages[stage] = add(&connections, stage % 2 ? &here : &there, stage, 1000);
@@ -127,17 +124,45 @@ Test(connections, a_new_stage_begins_a_new_deadline)
 	cr_expect_eq(http_connections_timeout_ms(&connections, 95), 10);
 }
 
-Test(connections, stalled_answers_give_way_to_new_ones)
+Test(connections, for_its_own_sake_only_a_late_answer_is_ended)
 {
 	CONNECTIONS(connections);
 	struct http_connection *first = add(&connections, &here, HTTP_STAGE_ANSWER, 0);
-	struct http_connection *second = add(&connections, &here, HTTP_STAGE_ANSWER, 5);
+	struct http_connection *second = add(&connections, &here, HTTP_STAGE_ANSWER, 50);
 
-	cr_expect(http_connections_make_room(&connections, 3, 10, 6), "two of three");
-	cr_expect_not(http_connections_make_room(&connections, 2, 10, 9), "none has stalled");
-	cr_expect(http_connections_make_room(&connections, 2, 10, 10));
+	cr_expect_not(http_connections_end_answer(&connections, &here, 200), "none is late");
+	cr_expect_not(http_connections_are_closing(&connections));
+	cr_expect(http_connections_end_answer(&connections, &here, 250));
 	cr_expect(first->closing && !second->closing);
+	cr_expect(http_connections_are_closing(&connections));
 	cr_expect_eq(connections.stage_len[HTTP_STAGE_ANSWER], 1);
+}
+
+Test(connections, for_the_sake_of_others_the_latest_of_those_who_have_most_is_ended)
+{
+	CONNECTIONS(connections);
+	struct http_connection *single = add(&connections, &here, HTTP_STAGE_ANSWER, 0);
+	struct http_connection *first = add(&connections, &there, HTTP_STAGE_ANSWER, 50);
+	struct http_connection *second = add(&connections, &there, HTTP_STAGE_ANSWER, 51);
+
+	cr_expect(http_connections_end_answer(&connections, &here, 52), "at once");
+	cr_expect(first->closing);
+	cr_expect_not(single->closing || second->closing);
+	cr_expect_not(http_connections_end_answer(&connections, &here, 53), "it has as many now");
+}
+
+Test(connections, who_has_fewer_answers_is_to_be_answered_first)
+{
+	CONNECTIONS(connections);
+	struct http_connection *answer = add(&connections, &there, HTTP_STAGE_ANSWER, 0);
+
+	add(&connections, &there, HTTP_STAGE_WAIT, 1);
+	cr_expect_not(http_connections_poorer_wait(&connections, &there), "itself is no other");
+	add(&connections, &here, HTTP_STAGE_WAIT, 2);
+	cr_expect(http_connections_poorer_wait(&connections, &there));
+	cr_expect_not(http_connections_poorer_wait(&connections, &here));
+	http_connections_stage(&connections, answer, HTTP_STAGE_IDLE, 3);
+	cr_expect_not(http_connections_poorer_wait(&connections, &there), "they have as many");
 }
 
 Test(connections, closing_ones_count_no_more)
@@ -150,42 +175,4 @@ Test(connections, closing_ones_count_no_more)
 	http_connections_stage(&connections, connection, HTTP_STAGE_ANSWER, 1);
 	cr_expect_eq(http_connections_len(&connections), 0, "it comes back to nothing");
 	cr_expect_eq(http_connections_timeout_ms(&connections, 1), -1);
-}
-
-static struct http_origin origin_of(const char *text)
-{
-	struct sockaddr_storage address = { 0 };
-	struct sockaddr_in *v4 = (void *)&address;
-	struct sockaddr_in6 *v6 = (void *)&address;
-
-	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-		address.ss_family = AF_INET;
-	} else {
-		cr_assert_eq(inet_pton(AF_INET6, text, &v6->sin6_addr), 1);
-		address.ss_family = AF_INET6;
-	}
-	return http_origin_of(&address);
-}
-
-Test(connections, an_origin_is_an_address_or_a_network_of_ipv6)
-{
-	static const struct {
-		const char *one, *other;
-		bool equal;
-	} pairs[] = {
-		{ "10.0.0.1", "10.0.0.1", true },
-		{ "10.0.0.1", "10.0.0.2", false },
-		{ "10.0.0.1", "::ffff:10.0.0.1", true },
-		{ "2001:db8::1", "2001:db8::ffff:1", true },
-		{ "2001:db8::1", "2001:db8:0:1::1", false },
-		{ "::1", "127.0.0.1", false },
-	};
-
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
-		struct http_origin one = origin_of(pairs[i].one);
-		struct http_origin other = origin_of(pairs[i].other);
-
-		cr_expect_eq(http_origin_equal(&one, &other), pairs[i].equal, "%s and %s",
-			     pairs[i].one, pairs[i].other);
-	}
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "discovery/functions.h"
+#include "identity/functions.h"
 
 static int memory_file(const void *bytes, size_t len)
 {

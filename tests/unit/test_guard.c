@@ -172,30 +172,6 @@ Test(guard, the_server_asks_for_passwords)
 	cr_expect_eq(site.asked, 1);
 }
 
-Test(guard, beyond_max_requests_pages_are_unavailable_until_one_stalls)
-{
-	_cleanup_(site_stop) struct site site = { .max_requests = 2 };
-	char response[4096];
-	int slow[2];
-
-	site_start(&site);
-	site.page_bytes = 16 << 20; /* more than sockets hold */
-	for (int i = 0; i < 2; i++) {
-		slow[i] = connect_to(&site);
-		send_text(&site, slow[i], "GET /metrics" CLOSE);
-		serve(&site, slow[i], POLLIN, now_ms() + PATIENCE_MS);
-	}
-	site.page_bytes = 1000;
-	exchange(&site, "GET /metrics" CLOSE, response, sizeof(response));
-	expect_status(response, "503");
-	exchange(&site, "GET /-/healthy" CLOSE, response, sizeof(response));
-	expect_status(response, "200");
-	serve(&site, -1, 0, now_ms() + 1100);
-	expect_scrape(&site);
-	for (int i = 0; i < 2; i++)
-		close(slow[i]);
-}
-
 Test(guard, names_in_certificates_match_exactly)
 {
 	char *const allowed[] = { (char[]){ "a.example" }, (char[]){ "10.0.0.1" },

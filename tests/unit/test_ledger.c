@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ledger.h"
 #include "ledger_parts.h"
+#include "model/ledger.h"
 
 Test(ledger, a_new_ledger_shows_nothing)
 {
@@ -54,6 +54,22 @@ Test(ledger, trees_of_one_workload_are_summed)
 	cr_expect_eq(row->accept_queue_limit, 128);
 	cr_expect_eq(ledger_workloads(ledger, &len)->processes, 3);
 	cr_expect_str_eq(ledger_workloads(ledger, &len)->exe, "/a", "the first identity stays");
+}
+
+Test(ledger, an_identity_with_its_executable_replaces_one_without)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	size_t len;
+
+	cr_expect_eq(workload(ledger, "web", "/a"), handle);
+	cr_expect_eq(workload(ledger, "web", "/b"), handle);
+	cr_expect_eq(workload(ledger, "web", ""), handle);
+	scrape_begin(ledger);
+	ledger_add_processes(ledger, handle, 1);
+	cr_assert_eq(ledger_end(ledger, SECOND), 0);
+	cr_expect_str_eq(ledger_workloads(ledger, &len)->exe, "/a");
+	cr_expect_eq(len, 1);
 }
 
 Test(ledger, gauges_start_from_zero_at_each_scrape)
@@ -132,13 +148,13 @@ Test(ledger, thread_time_that_steps_back_is_held)
 
 		part.threads[STATE_IDLE] = i;
 		scrape_begin(ledger);
-		ledger_add_pool(ledger, handle, "worker-#", &part);
+		ledger_add_pool(ledger, handle, POOL_SERVING, "worker-#", &part);
 		cr_assert_eq(ledger_end(ledger, SECOND), 0);
 		cr_expect_eq(only_pool(ledger)->thread_ns[STATE_IDLE], shown_ns[i]);
 		cr_expect_eq(only_pool(ledger)->threads[STATE_IDLE], i);
 		cr_expect_eq(only_pool(ledger)->mutex.bucket[HIST_BUCKETS - 1], 5);
 	}
-	ledger_fold_pool(ledger, handle, "worker-#", &last);
+	ledger_fold_pool(ledger, handle, POOL_SERVING, "worker-#", &last);
 	scrape_nothing(ledger, SECOND);
 	cr_expect_eq(only_pool(ledger)->thread_ns[STATE_IDLE], 5001, "the fold was behind, too");
 	cr_expect_eq(only_pool(ledger)->started, 4);
@@ -188,6 +204,79 @@ Test(ledger, a_workload_that_returns_within_its_grace_goes_on)
 	scrape_nothing(ledger, 4 * SECOND + GRACE);
 	scrape_nothing(ledger, 3 * SECOND + 2 * GRACE);
 	cr_expect_eq(workloads_len(ledger), 1, "its grace began anew");
+}
+
+Test(ledger, a_workload_that_is_met_or_ends_again_has_all_of_its_grace)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "/a");
+	struct endpoint_row last = endpoint(10);
+	uint64_t now_ns = SECOND;
+
+	for (int i = 0; i < 4; i++) {
+		scrape_nothing(ledger, now_ns += SECOND);
+		scrape_nothing(ledger, now_ns += GRACE);
+		cr_assert_eq(workloads_len(ledger), 1, "after %d times", i);
+		if (i % 2)
+			ledger_fold_endpoint(ledger, handle, 80, &last);
+		else
+			cr_assert_eq(workload(ledger, "web", "/a"), handle);
+	}
+	scrape_nothing(ledger, now_ns += SECOND);
+	scrape_nothing(ledger, now_ns + GRACE + 1);
+	cr_expect_eq(workloads_len(ledger), 0);
+}
+
+Test(ledger, a_workload_stays_while_it_has_a_process)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "/a");
+
+	for (uint64_t i = 1; i <= 3; i++) {
+		scrape_begin(ledger);
+		ledger_add_processes(ledger, handle, 1);
+		cr_assert_eq(ledger_end(ledger, i * 2 * GRACE), 0);
+		cr_expect_eq(workloads_len(ledger), 1);
+	}
+}
+
+/* Of two trees, one of which ends within a scrape; its part shows there already if it was added. */
+Test(ledger, what_was_lost_is_summed_by_its_reason)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "/a");
+	uint64_t drops[2][DROP_REASONS];
+	size_t len;
+
+	for (int reason = 0; reason < DROP_REASONS; reason++) {
+		drops[0][reason] = 1 + (uint64_t)reason;
+		drops[1][reason] = 1000;
+	}
+	scrape_begin(ledger);
+	ledger_add_drops(ledger, handle, drops[0]);
+	ledger_add_drops(ledger, handle, drops[1]);
+	ledger_fold_drops(ledger, handle, drops[0]);
+	cr_assert_eq(ledger_end(ledger, SECOND), 0);
+	for (int reason = 0; reason < DROP_REASONS; reason++)
+		cr_expect_eq(ledger_workloads(ledger, &len)->dropped[reason],
+			     1001 + (uint64_t)reason);
+	scrape_nothing(ledger, 2 * SECOND);
+	for (int reason = 0; reason < DROP_REASONS; reason++)
+		cr_expect_eq(ledger_workloads(ledger, &len)->dropped[reason], 1 + (uint64_t)reason);
+}
+
+Test(ledger, other_is_shown_once_it_has_a_process)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+
+	scrape_begin(ledger);
+	ledger_add_processes(ledger, LEDGER_OTHER, 0);
+	cr_assert_eq(ledger_end(ledger, SECOND), 0);
+	cr_expect_eq(workloads_len(ledger), 0);
+	scrape_begin(ledger);
+	ledger_add_processes(ledger, LEDGER_OTHER, 1);
+	cr_assert_eq(ledger_end(ledger, 2 * SECOND), 0);
+	cr_expect_eq(workloads_len(ledger), 1);
 }
 
 Test(ledger, a_restart_between_two_scrapes_brings_its_executable)
@@ -241,7 +330,7 @@ Test(ledger, rows_are_sorted_by_workload_then_port_as_a_number_or_pool)
 		for (size_t i = 0; i < 5; i++)
 			ledger_add_endpoint(ledger, handles[w], ports[i], &part);
 		for (size_t i = 0; i < 3; i++)
-			ledger_add_pool(ledger, handles[w], pools[i], &threads);
+			ledger_add_pool(ledger, handles[w], POOL_OTHER, pools[i], &threads);
 	}
 	cr_assert_eq(ledger_end(ledger, SECOND), 0);
 	cr_expect_str_eq(ledger_workloads(ledger, &len)[0].workload, "a");
@@ -256,6 +345,27 @@ Test(ledger, rows_are_sorted_by_workload_then_port_as_a_number_or_pool)
 	cr_assert_eq(len, 6);
 	for (size_t i = 0; i < len; i++)
 		cr_expect_str_eq(rows[i].pool, sorted_pools[i % 3]);
+}
+
+Test(ledger, threads_of_one_name_are_a_row_for_each_role)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	struct pool_row master = pool(7), workers = pool(1000);
+	const struct pool_row *rows;
+	size_t len;
+
+	scrape_begin(ledger);
+	ledger_add_pool(ledger, handle, POOL_SERVING, "web", &workers);
+	ledger_add_pool(ledger, handle, POOL_OTHER, "web", &master);
+	ledger_add_pool(ledger, handle, POOL_SERVING, "web", &workers);
+	cr_assert_eq(ledger_end(ledger, SECOND), 0);
+	rows = ledger_pools(ledger, &len);
+	cr_assert_eq(len, 2);
+	cr_expect_str_eq(rows[0].role, "other");
+	cr_expect_eq(rows[0].thread_ns[STATE_IDLE], 7);
+	cr_expect_str_eq(rows[1].role, "serving");
+	cr_expect_eq(rows[1].thread_ns[STATE_IDLE], 2000);
 }
 
 Test(ledger, workloads_that_do_not_fit_are_other)
@@ -300,7 +410,7 @@ Test(ledger, what_was_shown_survives_growth_and_strange_names)
 
 			snprintf(name, sizeof(name),
 				 "pool %03u with a name of more bytes than its bound of some", i);
-			ledger_add_pool(ledger, handles[i % 4], name, &part);
+			ledger_add_pool(ledger, handles[i % 4], POOL_OTHER, name, &part);
 		}
 		cr_assert_eq(ledger_end(ledger, SECOND), 0);
 	}

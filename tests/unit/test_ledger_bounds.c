@@ -4,57 +4,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ledger.h"
-#include "ledger_parts.h"
-
-#define PORTS LEDGER_WORKLOAD_PORTS_MAX
-#define NO_ROW UINT64_MAX
-
-/* Requests in a row as it was shown last, or NO_ROW. */
-static uint64_t requests(const struct ledger *ledger, const char *name, const char *port)
-{
-	size_t len;
-	const struct endpoint_row *rows = ledger_endpoints(ledger, &len);
-
-	for (size_t i = 0; i < len; i++) {
-		if (!strcmp(rows[i].workload, name) && !strcmp(rows[i].port, port))
-			return rows[i].queue.bucket[3];
-	}
-	return NO_ROW;
-}
-
-static uint64_t all_requests(const struct ledger *ledger)
-{
-	size_t len;
-	const struct endpoint_row *rows = ledger_endpoints(ledger, &len);
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < len; i++)
-		sum += rows[i].queue.bucket[3];
-	return sum;
-}
-
-static size_t endpoints_len(const struct ledger *ledger)
-{
-	size_t len;
-
-	ledger_endpoints(ledger, &len);
-	return len;
-}
-
-static void add(struct ledger *ledger, ledger_handle handle, unsigned int port, uint64_t count)
-{
-	const struct endpoint_row part = endpoint(count);
-
-	ledger_add_endpoint(ledger, handle, (uint16_t)port, &part);
-}
-
-static void fold(struct ledger *ledger, ledger_handle handle, unsigned int port, uint64_t count)
-{
-	const struct endpoint_row part = endpoint(count);
-
-	ledger_fold_endpoint(ledger, handle, (uint16_t)port, &part);
-}
+#include "ledger_ports.h"
+#include "model/ledger.h"
 
 static void add_ports(struct ledger *ledger, ledger_handle handle, unsigned int from,
 		      unsigned int to)
@@ -117,7 +68,7 @@ Test(ledger_bounds, pools_past_the_bound_of_their_workload_are_its_other)
 
 	for (unsigned int i = 0; i < LEDGER_WORKLOAD_POOLS_MAX + 5; i++) {
 		snprintf(name, sizeof(name), "a-%03u", i);
-		ledger_fold_pool(ledger, handle, name, &part);
+		ledger_fold_pool(ledger, handle, POOL_OTHER, name, &part);
 	}
 	scrape_nothing(ledger, SECOND);
 	rows = ledger_pools(ledger, &len);
@@ -127,6 +78,33 @@ Test(ledger_bounds, pools_past_the_bound_of_their_workload_are_its_other)
 	cr_expect_eq(rows[len - 1].thread_ns[STATE_IDLE], 5000);
 	cr_expect_eq(rows[len - 1].mutex.bucket[HIST_BUCKETS - 1], 25);
 	cr_expect_eq(ledger_rows_full(ledger), 5);
+}
+
+Test(ledger_bounds, a_pool_without_room_is_other_in_its_role)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	struct pool_row part = pool(1000);
+	const struct pool_row *rows;
+	char name[16];
+	size_t len;
+
+	for (unsigned int i = 0; i < LEDGER_WORKLOAD_POOLS_MAX / 2 + 3; i++) {
+		snprintf(name, sizeof(name), "a-%03u", i);
+		ledger_fold_pool(ledger, handle, POOL_OTHER, name, &part);
+		ledger_fold_pool(ledger, handle, POOL_SERVING, name, &part);
+	}
+	scrape_nothing(ledger, SECOND);
+	rows = ledger_pools(ledger, &len);
+	cr_assert_eq(len, LEDGER_WORKLOAD_POOLS_MAX + POOL_ROLES);
+	for (size_t role = 0; role < POOL_ROLES; role++) {
+		const struct pool_row *other = &rows[(role + 1) * (len / 2) - 1];
+
+		cr_expect_str_eq(other->pool, "other");
+		cr_expect_str_eq(other->role, role == POOL_SERVING ? "serving" : "other");
+		cr_expect_eq(other->thread_ns[STATE_IDLE], 3000);
+	}
+	cr_expect_eq(ledger_rows_full(ledger), 6);
 }
 
 /*
@@ -259,6 +237,26 @@ Test(ledger_bounds, a_port_in_other_that_a_scrape_could_not_read_is_not_taken_fo
 	cr_expect_eq(ledger_rows_full(ledger), 1);
 }
 
+/* Of two trees that have it. */
+Test(ledger_bounds, a_port_in_other_is_known_for_its_grace_since_a_part_of_it_ended)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	uint64_t now_ns = SECOND;
+
+	scrape_begin(ledger);
+	add_ports(ledger, handle, 1, PORTS + 1);
+	add(ledger, handle, PORTS + 1, 1);
+	cr_assert_eq(ledger_end(ledger, now_ns), 0);
+	cr_expect_eq(ledger_rows_full(ledger), 2);
+	scrape_ports(ledger, handle, 1, PORTS, now_ns += SECOND);
+	scrape_ports(ledger, handle, 1, PORTS, now_ns += GRACE);
+	fold(ledger, handle, PORTS + 1, 1);
+	scrape_ports(ledger, handle, 1, PORTS, now_ns += SECOND);
+	scrape_ports(ledger, handle, 1, PORTS + 1, now_ns += GRACE);
+	cr_expect_eq(ledger_rows_full(ledger), 2, "the other part was known");
+}
+
 Test(ledger_bounds, a_row_stays_for_what_is_diverted_to_it_even_if_the_clock_steps_back)
 {
 	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
@@ -338,7 +336,7 @@ Test(ledger_bounds, a_full_table_diverts_to_the_other_of_all_until_rows_are_free
 
 Test(ledger_bounds, more_detours_than_are_remembered_crowd_a_workload_until_they_ended)
 {
-	enum { KNOWN = PORTS + LEDGER_DETOURS_MAX, LAST = KNOWN + 10 };
+	enum { KNOWN = PORTS + LEDGER_DETOURS_MAX, LAST = KNOWN + 1 };
 	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
 	ledger_handle handle = workload(ledger, "web", "");
 	uint64_t now_ns = SECOND;
@@ -382,112 +380,4 @@ Test(ledger_bounds, a_workload_that_goes_takes_its_detours_and_its_crowd_with_it
 	handle = workload(ledger, "web", "");
 	scrape_ports(ledger, handle, PORTS + 1, PORTS + 1, 4 * SECOND + GRACE);
 	cr_expect_eq(requests(ledger, "web", "65"), 1);
-}
-
-/* --- parts that come and go at random -------------------------------------------------------- */
-
-enum { LIVES = 150, RANDOM_PORTS = 250, SCRAPES = 400 };
-
-struct life {
-	ledger_handle handle;
-	unsigned int port;
-	uint64_t count; /* requests so far; 0: not born */
-};
-
-struct lives {
-	struct ledger *ledger;
-	struct life life[LIVES];
-	uint64_t random;
-	uint64_t truth; /* requests that there ever were */
-};
-
-static unsigned int random_below(struct lives *lives, unsigned int bound)
-{
-	lives->random = lives->random * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (unsigned int)(lives->random >> 33) % bound;
-}
-
-static void lives_go_on(struct lives *lives)
-{
-	static const char *const names[] = { "a", "b", "c" };
-	unsigned int more;
-
-	for (struct life *life = lives->life; life < lives->life + LIVES; life++) {
-		if (!life->count) {
-			life->handle = workload(lives->ledger, names[random_below(lives, 3)], "");
-			life->port = random_below(lives, RANDOM_PORTS);
-		}
-		more = 1 + random_below(lives, 5);
-		life->count += more;
-		lives->truth += more;
-		if (random_below(lives, 4))
-			continue;
-		fold(lives->ledger, life->handle, life->port, life->count);
-		life->count = 0;
-	}
-}
-
-static void lives_scrape(struct lives *lives, uint64_t now_ns)
-{
-	scrape_begin(lives->ledger);
-	for (const struct life *life = lives->life; life < lives->life + LIVES; life++) {
-		if (life->count)
-			add(lives->ledger, life->handle, life->port, life->count);
-	}
-	cr_assert_eq(ledger_end(lives->ledger, now_ns), 0);
-}
-
-Test(ledger_bounds, whatever_comes_and_goes_within_the_grace_is_shown_exactly_once)
-{
-	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
-	struct lives lives = { .ledger = ledger, .random = 1 };
-
-	for (uint64_t i = 0; i < SCRAPES; i++) {
-		lives_go_on(&lives);
-		lives_scrape(&lives, SECOND + i);
-		cr_assert_eq(all_requests(ledger), lives.truth);
-		cr_assert_leq(endpoints_len(ledger), 3 * (PORTS + 1));
-	}
-	cr_expect_eq(endpoints_len(ledger), 3 * (PORTS + 1));
-	cr_expect_gt(ledger_rows_full(ledger), 0);
-}
-
-/* What a reader that sums the growth of every row, as Prometheus does, would have seen in all. */
-static uint64_t growth(struct ledger *ledger, uint64_t before[3][RANDOM_PORTS])
-{
-	size_t len;
-	const struct endpoint_row *rows = ledger_endpoints(ledger, &len);
-	uint64_t sum = 0, after[3][RANDOM_PORTS] = { { 0 } };
-
-	for (size_t i = 0; i < len; i++) {
-		unsigned int port = 0, name = (unsigned int)(rows[i].workload[0] - 'a');
-		uint64_t count = rows[i].queue.bucket[3];
-
-		sscanf(rows[i].port, "%u", &port);
-		cr_assert_geq(count, before[name][port], "%s %s went backwards", rows[i].workload,
-			      rows[i].port);
-		sum += count - before[name][port];
-		after[name][port] = count;
-	}
-	memcpy(before, after, sizeof(after));
-	return sum;
-}
-
-Test(ledger_bounds, rows_that_are_freed_and_taken_again_neither_double_nor_lose)
-{
-	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(2);
-	struct lives lives = { .ledger = ledger, .random = 7 };
-	uint64_t before[3][RANDOM_PORTS] = { { 0 } }, seen = 0;
-	size_t least = SIZE_MAX;
-
-	for (uint64_t i = 0; i < SCRAPES; i++) {
-		lives_go_on(&lives);
-		lives_scrape(&lives, SECOND + i);
-		seen += growth(ledger, before);
-		cr_assert_eq(seen, lives.truth);
-		if (i > 10 && endpoints_len(ledger) < least)
-			least = endpoints_len(ledger);
-	}
-	cr_expect_lt(least, 3 * (PORTS + 1), "rows were freed");
-	cr_expect_gt(ledger_rows_full(ledger), 0);
 }

@@ -305,3 +305,38 @@ Test(lock_episodes, the_two_words_of_a_rwlock_are_one_lock_and_other_neighbours_
 	cr_expect(!lock_is_same(0x1008, 0x1000));
 	cr_expect(!lock_is_same(0, UINT64_MAX - 7));
 }
+
+Test(lock_episodes, who_waits_for_its_turn_or_for_an_unknown_lock_begins_none)
+{
+	struct story story = story_begin();
+
+	story_wait(&story, STATE_IDLE, LOCK_A, MS, 0);
+	story_wait(&story, STATE_LOCK, 0, MS, 0);
+	story_end(&story);
+	cr_expect_eq(story.observations, 0);
+}
+
+Test(lock_episodes, a_wait_whose_end_was_not_seen_is_not_observed)
+{
+	struct story story = story_begin();
+
+	story_lock(&story, LOCK_A, 300 * US);
+	story_run(&story, US);
+	story_block(&story, STATE_LOCK, LOCK_A);
+	story_run(&story, MS);
+	story_block(&story, STATE_IDLE, 0);
+	cr_expect_eq(story.observations, 0);
+}
+
+/* Since when it has run is not known of a thread that ran when it was found. */
+Test(lock_episodes, an_unknown_time_between_two_waits_does_not_part_them)
+{
+	struct story story = story_begin();
+
+	story_lock(&story, LOCK_A, 300 * US);
+	story.thread.since_ns = 0;
+	story_run(&story, US);
+	story_lock(&story, LOCK_A, 300 * US);
+	story_end(&story);
+	EXPECT_OBSERVED(&story, 601 * US);
+}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -93,19 +92,4 @@ Test(log, a_message_is_not_cut_within_a_character)
 	cr_expect_eq(strlen(strstr(line, "msg=")), strlen("msg=\"\"\n") + 2045);
 	cr_expect_null(strstr(line, UTF8_REPLACEMENT));
 	free(line);
-}
-
-Test(log, reads_its_settings)
-{
-	enum log_level level = LOG_LEVEL_INFO;
-	enum log_format format = LOG_FORMAT_LOGFMT;
-
-	cr_expect_eq(log_level_parse("debug", &level), 0);
-	cr_expect_eq(level, LOG_LEVEL_DEBUG);
-	cr_expect_eq(log_level_parse("Debug", &level), -EINVAL);
-	cr_expect_eq(log_level_parse("", &level), -EINVAL);
-	cr_expect_eq(level, LOG_LEVEL_DEBUG);
-	cr_expect_eq(log_format_parse("json", &format), 0);
-	cr_expect_eq(format, LOG_FORMAT_JSON);
-	cr_expect_eq(log_format_parse("xml", &format), -EINVAL);
 }

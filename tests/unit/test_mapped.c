@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
-
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "discovery/mapped.h"
+#include "identity/mapped.h"
 
 static void read_line(struct mapped *mapped, const char *text)
 {
@@ -95,4 +100,89 @@ Test(mapped, a_path_that_does_not_fit_is_left_out)
 	memcpy(line + sizeof(line) - sizeof("/libc.so.6"), "/libc.so.6", sizeof("/libc.so.6"));
 	cr_expect_eq(mapped_line(line, &mapped), 0);
 	cr_expect_not(mapped.files[MAPPED_GLIBC].found);
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+#define LIBRARY "/library"
+
+/* A process's folder in /proc with a file below its root. */
+struct place {
+	char folder[32];
+	int dir_fd;
+	struct mapped_file file;
+};
+
+static struct place place_make(void)
+{
+	struct place place = { .folder = "/tmp/mapped-XXXXXX", .file = { .path = LIBRARY } };
+	struct stat stat;
+	int fd;
+
+	cr_assert_not_null(mkdtemp(place.folder));
+	place.dir_fd = open(place.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	cr_assert_geq(place.dir_fd, 0);
+	cr_assert_eq(mkdirat(place.dir_fd, "root", 0700), 0);
+	fd = openat(place.dir_fd, "root" LIBRARY, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	cr_assert_eq(fstat(fd, &stat), 0);
+	cr_assert_eq(symlinkat("root" LIBRARY, place.dir_fd, "exe"), 0);
+	close(fd);
+	place.file.inode = stat.st_ino;
+	return place;
+}
+
+static void place_remove(struct place *place)
+{
+	unlinkat(place->dir_fd, "exe", 0);
+	unlinkat(place->dir_fd, "root" LIBRARY, 0);
+	unlinkat(place->dir_fd, "root", AT_REMOVEDIR);
+	close(place->dir_fd);
+	rmdir(place->folder);
+}
+
+Test(mapped, the_file_that_was_mapped_is_opened)
+{
+	struct place place = place_make();
+	int library = mapped_open(place.dir_fd, &place.file);
+	int executable = mapped_open_executable(place.dir_fd);
+
+	cr_expect_geq(library, 0);
+	cr_expect_geq(executable, 0);
+	close(library);
+	close(executable);
+	place_remove(&place);
+}
+
+Test(mapped, a_file_that_has_taken_its_name_is_not_opened)
+{
+	struct place place = place_make();
+
+	place.file.inode++;
+	cr_expect_eq(mapped_open(place.dir_fd, &place.file), -ENOENT);
+	place_remove(&place);
+}
+
+/* The kernel would wait 45 s for its holder, and for as long again with each file. */
+Test(mapped, nobody_waits_for_the_holder_of_a_lease, .timeout = 20)
+{
+	struct place place = place_make();
+	int held = openat(place.dir_fd, "root" LIBRARY, O_RDWR | O_CLOEXEC);
+
+	signal(SIGIO, SIG_IGN); /* the holder is asked to give it up, and does not */
+	cr_assert_eq(fcntl(held, F_SETLEASE, F_WRLCK), 0);
+	cr_expect_eq(mapped_open(place.dir_fd, &place.file), -EWOULDBLOCK);
+	cr_expect_eq(mapped_open_executable(place.dir_fd), -EWOULDBLOCK);
+	fcntl(held, F_SETLEASE, F_UNLCK);
+	close(held);
+	place_remove(&place);
+}
+
+Test(mapped, what_is_no_regular_file_is_not_opened, .timeout = 20)
+{
+	struct place place = place_make();
+
+	unlinkat(place.dir_fd, "root" LIBRARY, 0);
+	cr_assert_eq(mkfifoat(place.dir_fd, "root" LIBRARY, 0700), 0);
+	cr_expect_eq(mapped_open_executable(place.dir_fd), -ENOENT);
+	place_remove(&place);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "metrics.h"
+#include "model/metrics.h"
 
 /* Remembers the samples of one family. */
 struct recorder {
@@ -140,7 +140,7 @@ Test(metrics, bounds_are_ascending_and_within_the_histogram)
 		"workload_runqueue_wait_seconds",    "workload_disk_wait_seconds",
 	};
 	struct endpoint_row endpoint = { .workload = "w", .port = "1" };
-	struct pool_row pool = { .workload = "w", .pool = "p" };
+	struct pool_row pool = { .workload = "w", .pool = "p", .role = "other" };
 	struct snapshot snapshot = with_endpoint(&endpoint);
 
 	snapshot.pools = &pool;
@@ -158,7 +158,7 @@ Test(metrics, bounds_are_ascending_and_within_the_histogram)
 
 Test(metrics, waits_that_never_happened_have_no_buckets)
 {
-	struct pool_row row = { .workload = "w", .pool = "p" };
+	struct pool_row row = { .workload = "w", .pool = "p", .role = "other" };
 	struct snapshot snapshot = with_pool(&row);
 
 	cr_expect_eq(
@@ -182,7 +182,7 @@ Test(metrics, every_state_is_shown_with_its_own_name)
 	static const char *const labels[] = { "state=running", "state=runnable", "state=lock",
 					      "state=disk",    "state=network",  "state=wait",
 					      "state=sleep",   "state=idle" };
-	struct pool_row row = { .workload = "w", .pool = "p" };
+	struct pool_row row = { .workload = "w", .pool = "p", .role = "other" };
 	struct snapshot snapshot = with_pool(&row);
 	struct recorder recorder;
 
@@ -225,11 +225,11 @@ Test(metrics, only_io_models_that_were_seen_are_shown)
 
 Test(metrics, an_info_is_one)
 {
-	struct workload_row row = { .workload = "w", .container = "c0ffee" };
+	struct workload_row row = { .workload = "w", .user = "1000" };
 	struct snapshot snapshot = { .workloads = &row, .workloads_len = 1 };
 	struct recorder recorder = record("workload_info", &snapshot);
 
 	cr_assert_eq(recorder.len, 1);
 	cr_expect_eq(recorder.sample[0].value.amount, 1);
-	cr_expect_str_eq(recorder.sample[0].last_label, "container=c0ffee");
+	cr_expect_str_eq(recorder.sample[0].last_label, "user=1000");
 }

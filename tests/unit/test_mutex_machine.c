@@ -14,11 +14,14 @@ static const __u32 glibc_free[] = { 0, 0, 0 };
 Test(mutex_held, tells_by_the_words_of_each_library)
 {
 	const __u32 glibc_other[] = { 1, 1, 77 }, glibc_waiters[] = { 2, 1, 77 };
+	const __u32 glibc_first[] = { 1, 0, 77 };
 	const __u32 musl_free[] = { 0, 0, 0 }, musl_normal[] = { 0, 16, 0 };
+	const __u32 musl_checked[] = { 2, 80, 0 };
 	const __u32 musl_recursive[] = { 1, 77 | 0x80000000, 1 };
 
 	cr_expect_not(mutex_is_held(MUTEX_GLIBC, glibc_free, 5));
 	cr_expect(mutex_is_held(MUTEX_GLIBC, glibc_other, 5));
+	cr_expect(mutex_is_held(MUTEX_GLIBC, glibc_first, 5), "only a recursive one is counted");
 	cr_expect(mutex_is_held(MUTEX_GLIBC, glibc_waiters, 5));
 	cr_expect_not(mutex_is_held(MUTEX_GLIBC, glibc_other, 77), "locked again by its owner");
 	cr_expect_not(mutex_is_held(MUTEX_MUSL, musl_free, 5));
@@ -26,6 +29,7 @@ Test(mutex_held, tells_by_the_words_of_each_library)
 	cr_expect(mutex_is_held(MUTEX_MUSL, musl_normal, 16), "16 is EBUSY there, and no owner");
 	cr_expect(mutex_is_held(MUTEX_MUSL, musl_recursive, 5));
 	cr_expect_not(mutex_is_held(MUTEX_MUSL, musl_recursive, 77));
+	cr_expect_not(mutex_is_held(MUTEX_MUSL, musl_checked, 80));
 }
 
 Test(mutex_call, a_free_lock_is_acquired_and_not_waited_for)
@@ -75,16 +79,30 @@ Test(mutex_call, a_lock_whose_owner_died_is_acquired)
 	__u64 waited = UNTOUCHED;
 
 	mutex_enter(&call, MUTEX_LOCK, SP, 0, START);
-	cr_expect_eq(mutex_leave(&call, SP, EOWNERDEAD, START, &waited), MUTEX_ACQUIRED);
+	cr_expect(mutex_leave(&call, SP, 130, START, &waited) & MUTEX_ACQUIRED, "EOWNERDEAD");
 }
 
 Test(mutex_call, a_wait_that_timed_out_is_a_wait_and_no_acquisition)
 {
 	struct mutex_call call = { 0 };
 	__u64 waited = UNTOUCHED;
+	__u32 what;
 
 	mutex_enter(&call, MUTEX_TIMED, SP, 1, START);
-	cr_expect_eq(mutex_leave(&call, SP, 110, START + 5, &waited), MUTEX_WAITED);
+	what = mutex_leave(&call, SP, 110, START + 5, &waited);
+	cr_expect(what & MUTEX_WAITED);
+	cr_expect_not(what & MUTEX_ACQUIRED);
+	cr_expect_eq(waited, 5);
+}
+
+Test(mutex_call, a_return_on_a_cpu_whose_clock_is_behind_has_not_waited)
+{
+	struct mutex_call call = { 0 };
+	__u64 waited = UNTOUCHED;
+
+	mutex_enter(&call, MUTEX_LOCK, SP, 1, START);
+	mutex_leave(&call, SP, 0, START - 5, &waited);
+	cr_expect_eq(waited, 0);
 }
 
 Test(mutex_call, a_try_never_waits)
@@ -149,4 +167,19 @@ Test(mutex_call, only_a_lock_that_is_waited_for_just_below_the_call_is_its_own)
 	cr_expect_not(mutex_block(&call, STATE_LOCK, SP + 8), "above: the return was not seen");
 	cr_expect_not(mutex_block(&call, STATE_LOCK, SP - 8192), "far below: another call");
 	cr_expect_eq(call.held, 0);
+}
+
+Test(mutex_call, what_happens_within_a_page_below_the_call_is_part_of_it)
+{
+	struct mutex_call call = { 0 };
+	__u64 waited;
+
+	mutex_enter(&call, MUTEX_LOCK, SP, 0, START);
+	mutex_enter(&call, MUTEX_TRY, SP - 4095, 0, START + 1);
+	cr_expect(mutex_block(&call, STATE_LOCK, SP - 4095));
+	cr_expect_not(mutex_block(&call, STATE_LOCK, SP - 4096));
+	cr_expect_eq(mutex_leave(&call, SP, 0, START + 9, &waited), MUTEX_ACQUIRED | MUTEX_WAITED);
+	mutex_enter(&call, MUTEX_LOCK, SP, 0, START);
+	mutex_enter(&call, MUTEX_TRY, SP - 4096, 0, START + 1);
+	cr_expect_eq(mutex_leave(&call, SP - 4096, 0, START + 2, &waited), MUTEX_ACQUIRED);
 }

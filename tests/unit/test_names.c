@@ -117,3 +117,61 @@ Test(names, threads_that_differ_in_digits_alone_share_a_pattern)
 	name_normalise((const char[COMM_LEN]){ "exec-1000" }, second);
 	cr_expect_arr_eq(first, second, COMM_LEN);
 }
+
+/* The same rule, said with decisions about every byte: what the kernel's verifier has to follow. */
+static void normalise_by_branches(const char comm[COMM_LEN], char name[COMM_LEN])
+{
+	int length = 0, digits = 0;
+
+	for (int i = 0; i < COMM_LEN - 1 && comm[i]; i++) {
+		int digit = comm[i] >= '0' && comm[i] <= '9';
+
+		if (!digit)
+			name[length++] = comm[i];
+		else if (!digits)
+			name[length++] = '#';
+		digits = digit;
+	}
+}
+
+static void expect_same_by_branches(const char comm[COMM_LEN])
+{
+	char name[COMM_LEN] = "", expected[COMM_LEN] = "";
+
+	name_normalise(comm, name);
+	normalise_by_branches(comm, expected);
+	if (memcmp(name, expected, COMM_LEN))
+		cr_assert_fail("`%.16s` became `%.16s`, not `%.16s`", comm, name, expected);
+}
+
+Test(names, every_order_of_digits_and_letters_of_every_length_is_as_by_branches)
+{
+	for (int length = 0; length <= COMM_LEN; length++) {
+		for (unsigned int order = 0; order < 1U << length; order++) {
+			char comm[COMM_LEN] = "";
+
+			for (int i = 0; i < length; i++)
+				comm[i] = order >> i & 1 ? (char)('0' + i % 10) : 'x';
+			expect_same_by_branches(comm);
+		}
+	}
+}
+
+/* Half of the bytes are of those that decide, and their neighbours. */
+Test(names, a_million_random_names_are_as_by_branches)
+{
+	static const char special[] = "0189/:#\0";
+	uint64_t random = 88172645463325252ULL;
+
+	for (int n = 0; n < 1000000; n++) {
+		char comm[COMM_LEN];
+
+		for (int i = 0; i < COMM_LEN; i++) {
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			comm[i] = random & 1 ? special[random >> 8 & 7] : (char)(random >> 8);
+		}
+		expect_same_by_branches(comm);
+	}
+}

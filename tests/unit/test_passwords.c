@@ -47,7 +47,7 @@ static enum password_verdict check_to_end(struct passwords *passwords, const cha
 #define PASSWORDS(name)                                                                \
 	__attribute__((cleanup(checker_stopp))) struct checker *name##_checker = NULL; \
 	struct passwords name;                                                         \
-	cr_assert_eq(checker_start(&name##_checker), 0);                               \
+	cr_assert_eq(checker_start(&(const struct user){ 0 }, &name##_checker), 0);    \
 	cr_assert_eq(passwords_init(&name, name##_checker), 0)
 
 Test(passwords, the_right_one_is_right_and_then_known)
@@ -97,27 +97,85 @@ Test(passwords, a_new_hash_makes_the_old_password_wrong)
 	cr_expect_eq(verdict, PASSWORD_WRONG);
 }
 
-Test(passwords, one_origin_leaves_room_for_others)
+/* Asks with the passwords "FIRST 0", "FIRST 1", ...; how many wait. */
+static int flood(struct passwords *passwords, const char *first, int count,
+		 const struct http_origin *origin)
 {
 	char password[32];
 	int pending = 0;
+
+	for (int i = 0; i < count; i++) {
+		snprintf(password, sizeof(password), "%s %d", first, i);
+		pending += check(passwords, "anna", password, origin) == PASSWORD_PENDING;
+	}
+	return pending;
+}
+
+Test(passwords, the_last_of_who_has_most_waiting_gives_way)
+{
 	PASSWORDS(passwords);
 
-	for (int i = 0; i < 2 * PASSWORDS_QUEUE; i++) {
-		snprintf(password, sizeof(password), "wrong %d", i);
-		pending += check(&passwords, "anna", password, &here) == PASSWORD_PENDING;
-	}
-	cr_expect_eq(pending, PASSWORDS_QUEUE_PER_ORIGIN);
+	cr_expect_eq(flood(&passwords, "wrong", 2 * PASSWORDS_QUEUE, &here), PASSWORDS_QUEUE);
 	cr_expect_eq(check(&passwords, "anna", "one more", &here), PASSWORD_BUSY);
 	cr_expect_eq(check(&passwords, "anna", "wrong 0", &here), PASSWORD_PENDING);
-	for (int i = PASSWORDS_QUEUE_PER_ORIGIN; i < PASSWORDS_QUEUE; i++) {
-		snprintf(password, sizeof(password), "there %d", i);
-		cr_expect_eq(check(&passwords, "anna", password, &there), PASSWORD_PENDING);
-	}
+	cr_expect_eq(flood(&passwords, "there", PASSWORDS_QUEUE, &there), PASSWORDS_QUEUE / 2);
 	cr_expect_eq(check(&passwords, "anna", "secret", &there), PASSWORD_BUSY);
+	cr_expect_eq(flood(&passwords, "wrong", PASSWORDS_QUEUE, &here), PASSWORDS_QUEUE / 2,
+		     "those that came first still wait");
 	for (int i = 0; i < PASSWORDS_QUEUE; i++)
 		wait_for_answer(&passwords);
 	cr_expect_eq(check_to_end(&passwords, "anna", "secret"), PASSWORD_RIGHT);
+	cr_expect_eq(passwords.shares.len, 0);
+}
+
+Test(passwords, who_has_asked_for_little_is_served_before_who_floods)
+{
+	struct http_origin origins[8];
+	PASSWORDS(passwords);
+
+	/* Several origins, each with several questions, some of which were compared already. */
+	for (uint8_t i = 0; i < 8; i++) {
+		origins[i] = (struct http_origin){ { 4, 10, 1, 0, i } };
+		cr_expect_eq(flood(&passwords, (char[]){ (char)('a' + i), '\0' }, 4, &origins[i]),
+			     4);
+	}
+	for (int i = 0; i < 12; i++)
+		wait_for_answer(&passwords);
+	cr_expect_eq(check(&passwords, "anna", "secret", &there), PASSWORD_PENDING);
+	wait_for_answer(&passwords); /* the one that was being compared */
+	wait_for_answer(&passwords);
+	cr_expect_eq(check(&passwords, "anna", "secret", &there), PASSWORD_RIGHT);
+	/* All of them have had their turn before anybody has had three. */
+	for (int i = 0; i < 3; i++)
+		wait_for_answer(&passwords);
+	for (uint8_t i = 0; i < 8; i++)
+		cr_expect_eq(flood(&passwords, (char[]){ (char)('a' + i), '\0' }, 2, &origins[i]),
+			     0);
+}
+
+Test(passwords, among_many_addresses_who_has_not_had_a_turn_finds_room)
+{
+	struct http_origin origins[PASSWORDS_QUEUE + 1];
+	PASSWORDS(passwords);
+
+	for (uint8_t i = 0; i <= PASSWORDS_QUEUE; i++)
+		origins[i] = (struct http_origin){ { 4, 10, 1, 0, i } };
+	for (uint8_t i = 0; i < PASSWORDS_QUEUE; i++)
+		cr_expect_eq(flood(&passwords, (char[]){ (char)('A' + i), '\0' }, 1, &origins[i]),
+			     1);
+	cr_expect_eq(check(&passwords, "anna", "late", &origins[PASSWORDS_QUEUE]), PASSWORD_BUSY,
+		     "the others came before");
+	for (int i = 0; i < 4; i++) {
+		wait_for_answer(&passwords);
+		cr_expect_eq(flood(&passwords, (char[]){ (char)('a' + i), '\0' }, 1, &origins[i]),
+			     1, "who had its turn comes again");
+	}
+	cr_expect_eq(check(&passwords, "anna", "again", &origins[0]), PASSWORD_BUSY);
+	cr_expect_eq(check(&passwords, "anna", "late", &origins[PASSWORDS_QUEUE]),
+		     PASSWORD_PENDING);
+	for (int i = 0; i < PASSWORDS_QUEUE - 3; i++)
+		wait_for_answer(&passwords);
+	cr_expect_eq(check(&passwords, "anna", "late", &origins[PASSWORDS_QUEUE]), PASSWORD_WRONG);
 }
 
 Test(passwords, a_flood_of_wrong_ones_pushes_no_right_one_out)
@@ -172,7 +230,7 @@ Test(passwords, the_checker_takes_one_question_at_a_time)
 	struct passwords passwords;
 	bool right = true;
 
-	cr_assert_eq(checker_start(&none), 0);
+	cr_assert_eq(checker_start(&(const struct user){ 0 }, &none), 0);
 	cr_assert_eq(passwords_init(&passwords, none), 0);
 	cr_expect_eq(checker_take(none, &right), 0, "there was no question");
 	cr_expect_eq(checker_ask(none, SECRET, "x"), 0);

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/preflight.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "preflight.h"
-#include "privileges.h"
-#include "refusal.h"
+#include "kernel/refusal.h"
+#include "security/privileges.h"
 
 #define BIT(capability) (1ULL << (capability))
 #define NEEDED (BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE))
@@ -168,6 +168,26 @@ Test(refusal, knows_that_a_user_namespace_is_not_enough)
 	cr_expect_str_eq(words.remedy, PRIVILEGES_REMEDY_NAMESPACE);
 }
 
+Test(refusal, blames_neither_privileges_nor_the_kernel_where_there_is_too_little_of_something)
+{
+	static const struct {
+		int error;
+		const char *reason, *remedy;
+	} wants[] = {
+		{ -ENOMEM, "loading: Cannot allocate memory", "MemoryMax=" },
+		{ -EMFILE, "loading: Too many open files", "LimitNOFILE=" },
+		{ -ENFILE, "loading: Too many open files in system", "LimitNOFILE=" },
+	};
+
+	for (size_t i = 0; i < sizeof(wants) / sizeof(*wants); i++) {
+		struct words words = REFUSED(.error = wants[i].error, .program = "p",
+					     .log = "half a log", .missing = "tracepoint x");
+
+		cr_expect_str_eq(words.reason, wants[i].reason);
+		cr_expect_not_null(strstr(words.remedy, wants[i].remedy), "%s", words.remedy);
+	}
+}
+
 Test(refusal, names_hooks_that_the_kernel_does_not_have)
 {
 	expect_words(REFUSED(.error = -ESRCH, .missing = "tracepoint sk_data_ready"),
@@ -227,8 +247,10 @@ Test(refusal, keeps_the_end_of_a_log_without_end)
 
 /* --- the check ------------------------------------------------------------------------------ */
 
+#define FEATURES 4
+
 struct check {
-	struct feature features[FEATURES];
+	struct feature_status features[FEATURES];
 	struct preflight preflight;
 };
 
@@ -241,14 +263,15 @@ static struct check *check_new(bool discovery, bool requests, bool threads)
 	cr_assert_not_null(check);
 	check->preflight.version = "1.0";
 	for (int id = 0; id < FEATURES; id++) {
-		check->features[id] = (struct feature){ .name = names[id],
-							.on = on[id],
-							.optional = id == FEATURE_MUTEX,
-							.since_major = id == 1 ? 6 : 5,
-							.since_minor = id == 1 ? 3 : 15 };
+		check->features[id] = (struct feature_status){ .name = names[id],
+							       .on = on[id],
+							       .supports = id == 0,
+							       .optional = id == 3,
+							       .since_major = id == 1 ? 6 : 5,
+							       .since_minor = id == 1 ? 3 : 15 };
 		if (!on[id])
 			text_copy(check->features[id].reason, REFUSAL_REASON_BYTES, "refused");
-		preflight_add_feature(&check->preflight, id, &check->features[id]);
+		preflight_add_feature(&check->preflight, &check->features[id]);
 	}
 	return check;
 }
@@ -285,6 +308,7 @@ static const struct preflight_machine good_machine = {
 	.proc_mounted = true,
 	.proc_initial = true,
 	.proc_all = true,
+	.cgroups = { .v2 = true },
 };
 
 Test(preflight, compares_the_kernel_with_what_is_off)
@@ -314,6 +338,12 @@ Test(preflight, compares_the_kernel_with_what_is_off)
 		cr_expect_str_eq(row->remedy, cases[i].remedy);
 		cr_expect_eq(row->ok, !*cases[i].remedy);
 	}
+}
+
+Test(refusal, knows_that_the_oldest_kernel_depends_on_the_machine)
+{
+	cr_expect_eq(refusal_oldest_minor("x86_64"), 15);
+	cr_expect_eq(refusal_oldest_minor("aarch64"), 18);
 }
 
 Test(preflight, names_every_feature_that_a_kernel_is_too_old_for)
@@ -352,6 +382,29 @@ Test(preflight, says_why_processes_are_not_visible)
 	expect_proc(false, false, false, "not mounted");
 	expect_proc(true, false, true, "PID namespace");
 	expect_proc(true, true, false, "hidepid");
+}
+
+static void expect_cgroups(bool v2, unsigned int v1, const char *v1_name, const char *reason)
+{
+	_cleanup_(cleanup_free) struct check *check = check_new(true, true, true);
+	struct preflight_machine machine = good_machine;
+	const struct preflight_row *row;
+
+	machine.cgroups = (struct cgroup_hierarchies){ .v2 = v2, .v1 = v1 };
+	text_copy(machine.cgroups.v1_name, sizeof(machine.cgroups.v1_name), v1_name);
+	preflight_add_machine(&check->preflight, &machine);
+	row = row_of(check, "cgroups tell services apart");
+	cr_expect_eq(row->ok, v2 || v1);
+	cr_expect_not_null(strstr(row->reason, reason), "%s", row->reason);
+	cr_expect_eq(!*row->remedy, row->ok);
+}
+
+Test(preflight, says_by_which_cgroups_services_are_told_apart)
+{
+	expect_cgroups(true, 0, "", "by version 2");
+	expect_cgroups(false, 9, "name=systemd", "by version 1, name=systemd");
+	expect_cgroups(true, 9, "name=systemd", "by version 2 and version 1, name=systemd");
+	expect_cgroups(false, 0, "", "belongs to the init system");
 }
 
 Test(preflight, table_has_a_line_per_answer_and_what_to_do)

@@ -4,11 +4,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "discovery/elf.h"
-#include "discovery/proc.h"
+#include "identity/elf.h"
+#include "identity/proc.h"
+#include "security/capabilities.h"
 
 #define ROOT "tests/unit/fixtures/proc"
 #define ELF "tests/unit/fixtures/elf/"
@@ -213,4 +217,42 @@ Test(text, a_release_is_a_version_or_says_that_it_is_none)
 	cr_expect_eq(text_release_is_since("7.0", 6, 11), 1);
 	cr_expect_eq(text_release_is_since("5.15.0", 6, 11), 0);
 	cr_expect_eq(text_release_is_since("unstable", 6, 11), -EINVAL);
+}
+
+/* The path by which @pid was executed, as another user sees it who may trace it, or may not. */
+static int executed_as_nobody(pid_t pid, uint64_t keep, char *out, size_t size)
+{
+	const struct user nobody = { .become = true, .uid = 65534, .gid = 65534 };
+	_cleanup_(cleanup_close) int fd = -1;
+	int r = capabilities_drop(keep, &nobody);
+
+	if (r)
+		return r;
+	fd = proc_open("/proc", pid);
+	r = proc_file_read(fd, "mem", out, size, NULL);
+	return r == -EACCES ? proc_executed_read(fd, out, size) : -EEXIST;
+}
+
+Test(proc, whoever_may_trace_a_process_learns_how_it_was_executed_without_its_files)
+{
+	const char *own = (const char *)getauxval(AT_EXECFN);
+	char path[PROC_PATH_LEN];
+	int status;
+	pid_t pid;
+
+	if (geteuid())
+		cr_skip_test("only root can become another user");
+	for (int may = 0; may < 2; may++) {
+		pid = fork();
+		cr_assert_geq(pid, 0);
+		if (!pid) {
+			uint64_t keep = may ? capabilities_of(KEEP_NAMING) : 0;
+			int r = executed_as_nobody(getppid(), keep, path, sizeof(path));
+
+			_exit(r ? -r : strcmp(path, own) != 0);
+		}
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_expect(WIFEXITED(status));
+		cr_expect_eq(WEXITSTATUS(status), may ? 0 : ENODATA, "%d", WEXITSTATUS(status));
+	}
 }

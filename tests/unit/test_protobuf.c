@@ -10,7 +10,7 @@
 #include "metric_family.pb-c.h"
 
 #include "exposition/protobuf.h"
-#include "metrics.h"
+#include "model/metrics.h"
 #include "sample.h"
 
 #define FAMILIES_MAX 64
@@ -314,7 +314,7 @@ Test(protobuf, an_empty_histogram_is_still_a_native_one)
 Test(protobuf, a_histogram_without_classic_buckets_is_a_native_one)
 {
 	_cleanup_(exposition_free) struct exposition exposition;
-	struct pool_row row = { .workload = "w", .pool = "p" };
+	struct pool_row row = { .workload = "w", .pool = "p", .role = "other" };
 	struct snapshot snapshot = { .pools = &row, .pools_len = 1 };
 	const pb_histogram *mutex;
 
@@ -336,7 +336,8 @@ Test(protobuf, labels_are_utf8_and_otherwise_what_they_were)
 
 	exposition_read(&exposition, &snapshot);
 	info = find(&exposition, "workload_info")->metric[0];
-	cr_expect_str_eq(info->label[0]->value, "a\xef\xbf\xbd\"\\\n\xc3\xa9\xef\xbf\xbd");
+	cr_expect_str_eq(info->label[0]->value,
+			 "a\xef\xbf\xbd\"\\\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd");
 	cr_expect_str_eq(info->label[1]->value, "");
 	cr_expect_str_eq(info->label[3]->value, "\xef\xbf\xbd\xef\xbf\xbd");
 }

@@ -13,8 +13,8 @@ Test(request_limits, an_answer_settles_after_one_second_and_ends_with_its_last_s
 	wire_send(&wire, 300);
 	wire_send(&wire, 500);
 	cr_expect_eq(wire_settle(&wire, 500), 0);
-	cr_expect_eq(wire_settle(&wire, 499 + SETTLE_NS), 0);
-	cr_expect_eq(wire_settle(&wire, 501 + SETTLE_NS), REQUEST_ENDED);
+	cr_expect_eq(wire_settle(&wire, 499 + 1000000000), 0);
+	cr_expect_eq(wire_settle(&wire, 500 + 1000000000), REQUEST_ENDED);
 	EXPECT_LAST(wire, 100, 300);
 	cr_expect_eq(wire_settle(&wire, 500 + 9 * SETTLE_NS), 0, "once");
 	cr_expect_eq(wire_send(&wire, 501 + 9 * SETTLE_NS), REQUEST_UNREQUESTED);
@@ -47,6 +47,61 @@ Test(request_limits, the_next_request_of_a_settled_connection_begins_and_ends_no
 	wire_send(&wire, 700 + SETTLE_NS);
 	wire_close(&wire, 800 + SETTLE_NS);
 	EXPECT_LAST(wire, 200, 100);
+}
+
+/* A blocking send of a large answer, the head of which was sent before. */
+Test(request_limits, an_answer_whose_send_has_not_returned_is_still_sent)
+{
+	struct wire wire = wire_open();
+	struct stream stream;
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	stream = wire_stream(&wire);
+	cr_expect_not(conn_sends(&wire.conn, &stream), "the head alone");
+	for (int i = 0; i < 3; i++) {
+		wire_write(&wire);
+		stream = wire_stream(&wire);
+		cr_expect(conn_sends(&wire.conn, &stream));
+	}
+	stream.full = 1;
+	cr_expect(conn_sends(&wire.conn, &stream), "it waits for a client that does not read");
+	wire_told(&wire, 900);
+	stream = wire_stream(&wire);
+	cr_expect_not(conn_sends(&wire.conn, &stream));
+	cr_expect(conn_answered(&wire.conn));
+	wire_close(&wire, 1000);
+	EXPECT_LAST(wire, 100, 700);
+}
+
+Test(request_limits, bytes_whose_send_nobody_tells_of_are_not_sent_for_ever)
+{
+	struct wire wire = wire_open();
+	struct stream stream;
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	wire_write(&wire);
+	stream = wire_stream(&wire);
+	cr_expect(conn_sends(&wire.conn, &stream));
+	cr_expect_not(conn_sends(&wire.conn, &stream), "it has not moved since the last sweep");
+}
+
+Test(request_limits, an_answer_that_a_reset_cuts_off_ends_with_the_reset)
+{
+	struct wire wire = wire_open();
+	struct stream stream;
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	wire_write(&wire);
+	stream = wire_stream(&wire);
+	stream.acked_seq -= 50;
+	cr_expect_eq(wire_close_as(&wire, 900, &stream), REQUEST_ENDED);
+	EXPECT_LAST(wire, 100, 700);
 }
 
 /* --- clocks that differ between CPUs ---------------------------------------------------------- */
@@ -109,13 +164,13 @@ Test(request_limits, bytes_that_arrive_between_the_read_and_its_hook_keep_their_
 {
 	struct wire wire = wire_open();
 	struct request ended;
-	uint64_t arrived;
+	struct reading reading = { .now = T0 + 150, .sent_seq = wire.write_seq };
 
 	wire_arrive(&wire, 100);
 	wire_arrive(&wire, 140); /* after the read took the first ones, before its hook runs */
-	arrived = conn_take(&wire.conn);
+	reading.arrived = conn_take(&wire.conn);
 	conn_left(&wire.conn, 1);
-	conn_read(&wire.conn, T0 + 150, arrived, wire.write_seq, &ended);
+	conn_read(&wire.conn, &reading, &ended);
 	cr_expect_eq(wire.conn.queue_ns, 50);
 	cr_expect_eq(wire.conn.arrived_ns, T0 + 140);
 }
@@ -123,10 +178,26 @@ Test(request_limits, bytes_that_arrive_between_the_read_and_its_hook_keep_their_
 Test(request_limits, bytes_taken_unseen_and_never_answered_are_not_called_abandoned)
 {
 	struct wire wire = wire_open();
-	struct request ended;
+	struct stream stream = wire_stream(&wire);
 
 	wire_arrive(&wire, 100);
-	cr_expect_eq(conn_closed(&wire.conn, T0 + 200, 0, wire.write_seq, &ended), REQUEST_UNSEEN);
+	cr_expect_eq(wire_close_as(&wire, 200, &stream), REQUEST_UNSEEN);
+	cr_expect_eq(wire.ended + wire.began + wire.abandoned_queued + wire.abandoned_service, 0);
+}
+
+Test(request_limits, an_answer_to_bytes_taken_unseen_has_not_paused)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	wire_send(&wire, 300 + PAUSE_NS);
+	cr_expect(wire.conn.paused);
+	wire_arrive(&wire, 9 * PAUSE_NS);
+	wire_write(&wire);
+	wire_told_unread(&wire, 10 * PAUSE_NS, false);
+	cr_expect_not(wire.conn.paused, "that was the one before");
 }
 
 /* --- more than one request waits -------------------------------------------------------------- */
@@ -245,4 +316,36 @@ Test(request_limits, a_body_that_was_not_wanted_is_not_abandoned_after_a_sweep_e
 	wire_close(&wire, 500 + SETTLE_NS);
 	cr_expect_eq(wire.ended, 1);
 	cr_expect_eq(wire.abandoned_queued, 0);
+}
+
+Test(request_limits, what_comes_with_the_last_send_is_a_request_of_its_own)
+{
+	for (int settles = 0; settles <= 1; settles++) {
+		struct wire wire = wire_open();
+
+		wire_arrive(&wire, 100);
+		wire_read(&wire, 200);
+		wire_arrive(&wire, 300);
+		wire_send(&wire, 300);
+		if (settles)
+			wire_settle(&wire, 400 + SETTLE_NS);
+		wire_close(&wire, 500 + SETTLE_NS);
+		cr_expect_eq(wire.ended, 1);
+		cr_expect_eq(wire.abandoned_queued, 1);
+	}
+}
+
+Test(request_limits, an_answer_may_settle_from_its_first_send_to_the_end_of_its_connection)
+{
+	struct wire wire = wire_open();
+
+	cr_expect_not(conn_answered(&wire.conn));
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	cr_expect_not(conn_answered(&wire.conn));
+	wire_send(&wire, 300);
+	cr_expect(conn_answered(&wire.conn));
+	wire_close(&wire, 400);
+	wire_told(&wire, 500);
+	cr_expect_not(conn_answered(&wire.conn));
 }

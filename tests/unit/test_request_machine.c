@@ -233,6 +233,7 @@ Test(requests, a_second_close_is_ignored)
 
 	wire_arrive(&wire, 100);
 	cr_expect_eq(wire_close(&wire, 200), REQUEST_ABANDONED_QUEUED);
+	cr_expect(conn_is_over(&wire.conn));
 	cr_expect_eq(wire_close(&wire, 201), 0);
 	wire = wire_open();
 	wire_arrive(&wire, 100);
@@ -240,6 +241,129 @@ Test(requests, a_second_close_is_ignored)
 	wire_send(&wire, 300);
 	cr_expect_eq(wire_close(&wire, 400), REQUEST_ENDED);
 	cr_expect_eq(wire_close(&wire, 500), 0);
+}
+
+/* --- goodbyes ----------------------------------------------------------------------------------
+ */
+
+Test(requests, bytes_and_the_end_of_the_client_together_are_a_goodbye)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	conn_fin(&wire.conn, T0 + 150);
+	wire_read(&wire, 200);
+	cr_expect_eq(wire_close(&wire, 90 * GOODBYE_NS), REQUEST_GOODBYE);
+	wire = wire_open();
+	wire_arrive(&wire, 100);
+	conn_fin(&wire.conn, T0 + 100 + GOODBYE_NS);
+	cr_expect_eq(wire_close(&wire, 90 * GOODBYE_NS), REQUEST_GOODBYE, "never read");
+}
+
+/* Bytes and FIN in one segment: TCP changes its state before it says that there are bytes. */
+Test(requests, a_goodbye_may_end_before_it_arrives)
+{
+	struct wire wire = wire_open();
+
+	conn_fin(&wire.conn, T0 + 101);
+	wire_arrive(&wire, 102);
+	wire_read(&wire, 200);
+	cr_expect_eq(wire_close(&wire, 300), REQUEST_GOODBYE);
+}
+
+Test(requests, who_ends_its_side_later_has_given_up)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	conn_fin(&wire.conn, T0 + 101 + GOODBYE_NS);
+	cr_expect_eq(wire_close(&wire, 102 + GOODBYE_NS), REQUEST_ABANDONED_SERVICE);
+	wire = wire_open();
+	wire_arrive(&wire, 100);
+	wire_arrive(&wire, GOODBYE_NS); /* more of it: what counts is since when it has waited */
+	conn_fin(&wire.conn, T0 + 101 + GOODBYE_NS);
+	cr_expect_eq(wire_close(&wire, 102 + GOODBYE_NS), REQUEST_ABANDONED_QUEUED);
+}
+
+Test(requests, a_client_that_ends_its_side_and_is_answered_has_made_a_request)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	conn_fin(&wire.conn, T0 + 110);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	cr_expect_eq(wire_close(&wire, 400), REQUEST_ENDED);
+	EXPECT_LAST(wire, 100, 100);
+	cr_expect_eq(wire.goodbyes, 0);
+}
+
+/* Who closes first is a race if the server closes as soon as it has read the goodbye. */
+Test(requests, when_both_close_at_once_the_client_has_said_goodbye)
+{
+	for (int crossed = 0; crossed <= 1; crossed++) {
+		struct wire wire = wire_open();
+		struct stream stream = wire_stream(&wire);
+
+		wire_arrive(&wire, 100);
+		wire_read(&wire, 200);
+		stream.leaving = 1;
+		cr_expect_eq(wire_close_as(&wire, 300, &stream), 0, "not known yet");
+		EXPECT_GAUGES(wire, 0, 0);
+		cr_expect_eq(wire_close_as(&wire, 310, &stream), 0);
+		cr_expect_eq(conn_left_by_both(&wire.conn, T0 + 400, crossed),
+			     crossed ? REQUEST_GOODBYE : REQUEST_ABANDONED_SERVICE);
+		cr_expect_eq(conn_left_by_both(&wire.conn, T0 + 500, crossed), 0, "once");
+	}
+}
+
+Test(requests, a_server_that_closes_at_once_after_answers_has_been_asked_to)
+{
+	struct wire wire = wire_open();
+	struct stream stream;
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	wire_arrive(&wire, 400);
+	wire_read(&wire, 500);
+	stream = wire_stream(&wire);
+	stream.leaving = 1;
+	cr_expect_eq(wire_close_as(&wire, 600, &stream), REQUEST_GOODBYE);
+}
+
+Test(requests, a_goodbye_takes_up_to_10_ms)
+{
+	struct wire wire = wire_open();
+	struct stream stream;
+
+	wire_arrive(&wire, 100);
+	conn_fin(&wire.conn, T0 + 100 + 10000000);
+	cr_expect_eq(wire_close(&wire, 20000000), REQUEST_GOODBYE);
+	wire = wire_open();
+	wire_arrive(&wire, 100);
+	conn_fin(&wire.conn, T0 + 101 + 10000000);
+	cr_expect_eq(wire_close(&wire, 20000000), REQUEST_ABANDONED_QUEUED);
+	wire = wire_open();
+	stream = wire_stream(&wire);
+	stream.leaving = 1;
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	cr_expect_eq(wire_close_as(&wire, 100 + 10000000, &stream), 0, "the server's may be one");
+	cr_expect(conn_is_over(&wire.conn), "although that is not known yet");
+}
+
+Test(requests, a_server_that_closes_later_without_an_answer_has_given_none)
+{
+	struct wire wire = wire_open();
+	struct stream stream = wire_stream(&wire);
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	stream.leaving = 1;
+	cr_expect_eq(wire_close_as(&wire, 101 + GOODBYE_NS, &stream), REQUEST_ABANDONED_SERVICE);
+	cr_expect_eq(conn_left_by_both(&wire.conn, T0 + 102 + GOODBYE_NS, 1), 0);
 }
 
 /* --- sends that answer nothing, or are told late ---------------------------------------------- */
@@ -300,6 +424,31 @@ Test(requests, a_late_send_before_bytes_that_were_left_behind_does_not_end_befor
 	EXPECT_LAST(wire, 100, 100);
 }
 
+Test(requests, bytes_that_come_with_a_read_do_not_tell_when_the_answer_was_sent)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_arrive(&wire, 200);
+	wire_write(&wire);
+	wire_read(&wire, 300);
+	EXPECT_LAST(wire, 100, 100);
+}
+
+Test(requests, unread_bytes_matter_to_a_send_unless_it_begins_an_answer)
+{
+	struct wire wire = wire_open();
+
+	cr_expect(conn_asks_unread(&wire.conn));
+	wire_arrive(&wire, 100);
+	cr_expect(conn_asks_unread(&wire.conn));
+	wire_read(&wire, 200);
+	cr_expect_not(conn_asks_unread(&wire.conn));
+	wire_send(&wire, 300);
+	cr_expect(conn_asks_unread(&wire.conn));
+}
+
 Test(requests, a_late_send_does_not_save_the_next_request_from_being_abandoned)
 {
 	struct wire wire = wire_open();
@@ -323,23 +472,4 @@ Test(requests, an_answer_that_is_told_after_the_close_was_an_answer)
 	wire_write(&wire);
 	cr_expect_eq(wire_close(&wire, 300), REQUEST_ENDED);
 	EXPECT_LAST(wire, 100, 100);
-}
-
-/* What a thread that has read a request asks later, perhaps of a connection that serves another. */
-Test(requests, a_request_is_in_service_until_whoever_answers_it)
-{
-	struct wire wire = wire_open();
-
-	wire_arrive(&wire, 100);
-	cr_expect_not(conn_serves(&wire.conn, T0 + 200));
-	wire_read(&wire, 200);
-	cr_expect(conn_serves(&wire.conn, T0 + 200));
-	wire_send(&wire, 300);
-	cr_expect_not(conn_serves(&wire.conn, T0 + 200), "answered");
-	wire_arrive(&wire, 400);
-	wire_read(&wire, 500);
-	cr_expect_not(conn_serves(&wire.conn, T0 + 200), "another one");
-	cr_expect(conn_serves(&wire.conn, T0 + 500));
-	wire_close(&wire, 600);
-	cr_expect_not(conn_serves(&wire.conn, T0 + 500), "abandoned");
 }

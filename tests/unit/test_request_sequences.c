@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The request machine under random sequences of events, against a model that keeps lists and looks
- * everything up anew, and under real concurrency.
+ * everything up anew.
  */
 #include <criterion/criterion.h>
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "machine/requests.h"
 
 #define T0 1000000000000ULL /* any time will do */
@@ -27,11 +23,13 @@ struct segment {
 	bool taken;
 };
 
-enum outcome { OPEN, ENDED, ABANDONED };
+enum outcome { OPEN, ENDED, ABANDONED, GOODBYE, UNANSWERED };
 
 struct turn {
 	uint64_t read_ns, queue_ns;
+	uint64_t piece_ns; /* last read of it */
 	uint64_t end_ns; /* last send that was told */
+	uint32_t bytes;
 	bool queue_known, written, told;
 	enum outcome outcome;
 };
@@ -40,8 +38,9 @@ struct model {
 	struct segment segments[EVENTS];
 	struct turn turns[EVENTS];
 	int segments_len, turns_len;
-	int ended, unrequested, abandoned_queued;
-	bool closed;
+	int ended, unrequested, abandoned_queued, goodbyes, unanswered;
+	uint64_t fin_ns;
+	bool tls, closed;
 };
 
 /* The request in progress; NULL if there is none. */
@@ -103,19 +102,36 @@ static void model_take(struct model *model, int segments)
 	}
 }
 
-static void model_read(struct model *model, uint64_t now, int segments)
+/* Whether what was read after an answer wanted none: little, and the client goes on by itself. */
+static bool model_wants_no_answer(const struct model *model, const struct turn *turn,
+				  uint64_t since)
+{
+	return model->tls && model->turns_len > 1 && turn->bytes <= 80 &&
+	       since > turn->piece_ns + 10000000;
+}
+
+static void model_read(struct model *model, uint64_t now, int segments, uint32_t bytes)
 {
 	uint64_t since = model_waiting_since(model);
 	struct turn *turn = model_turn(model);
 
 	model_take(model, segments);
-	if (turn && !turn->written)
+	if (turn && !turn->written && !model_wants_no_answer(model, turn, since)) {
+		turn->bytes += bytes;
+		turn->piece_ns = now;
 		return;
-	if (turn)
+	}
+	if (turn && !turn->written) {
+		turn->outcome = UNANSWERED;
+		model->unanswered++;
+	} else if (turn) {
 		model_end(model, turn);
+	}
 	model->turns[model->turns_len++] = (struct turn){
 		.read_ns = now,
+		.piece_ns = now,
 		.queue_ns = now - since,
+		.bytes = bytes,
 		.queue_known = since,
 	};
 }
@@ -153,6 +169,11 @@ static uint64_t model_latest(const struct model *model)
 	return model->segments_len ? model->segments[model->segments_len - 1].arrived_ns : 0;
 }
 
+static bool model_goodbye(const struct model *model, uint64_t since)
+{
+	return model->fin_ns && model->fin_ns <= since + 10000000;
+}
+
 /* Bytes that had come before the answer was sent are a body that was not wanted. */
 static void model_close(struct model *model)
 {
@@ -160,12 +181,20 @@ static void model_close(struct model *model)
 
 	model->closed = true;
 	if (turn && !turn->written) {
-		turn->outcome = ABANDONED;
+		uint64_t waited_ns = turn->queue_known ? turn->queue_ns : 0;
+
+		turn->outcome = model_goodbye(model, turn->read_ns - waited_ns) ? GOODBYE
+										: ABANDONED;
+		model->goodbyes += turn->outcome == GOODBYE;
 		return;
 	}
 	if (turn)
 		model_end(model, turn);
-	if (model_waiting_since(model) && model_latest(model) > (turn ? turn->end_ns : 0))
+	if (!model_waiting_since(model) || model_latest(model) <= (turn ? turn->end_ns : 0))
+		return;
+	if (model_goodbye(model, model_waiting_since(model)))
+		model->goodbyes++;
+	else
 		model->abandoned_queued++;
 }
 
@@ -187,7 +216,8 @@ struct pair {
 	uint32_t write_seq;
 	int untold; /* sends whose hook has not run yet */
 	bool watched; /* from here on arrivals are seen */
-	int began, ended, unrequested, abandoned_queued, abandoned_service;
+	int began, ended, unrequested, abandoned_queued, abandoned_service, goodbyes;
+	int unanswered;
 	const char *wrong; /* the first difference */
 };
 
@@ -235,31 +265,41 @@ static void pair_count(struct pair *pair, uint32_t events, const struct request 
 	pair->unrequested += !!(events & REQUEST_UNREQUESTED);
 	pair->abandoned_queued += !!(events & REQUEST_ABANDONED_QUEUED);
 	pair->abandoned_service += !!(events & REQUEST_ABANDONED_SERVICE);
+	pair->goodbyes += !!(events & REQUEST_GOODBYE);
+	pair->unanswered += !!(events & REQUEST_UNANSWERED);
 	if (events & REQUEST_ENDED)
 		pair_check_times(pair, request);
 }
 
 static void pair_arrive(struct pair *pair)
 {
-	if (pair->watched && !model_has_room(&pair->model))
+	if (pair->model.fin_ns || (pair->watched && !model_has_room(&pair->model)))
 		return;
 	model_arrive(&pair->model, pair->now, pair->watched);
 	if (pair->watched)
 		conn_readable(&pair->conn, pair->now);
 }
 
+static void pair_fin(struct pair *pair)
+{
+	if (!pair->model.fin_ns)
+		pair->model.fin_ns = pair->now;
+	conn_fin(&pair->conn, pair->now);
+}
+
 static void pair_read(struct pair *pair)
 {
+	struct reading reading = { .now = pair->now, .sent_seq = pair->write_seq };
 	struct request ended = { 7, 7 };
-	uint64_t arrived;
 	uint32_t events;
 
 	if (!model_unread(&pair->model))
 		return;
-	model_read(&pair->model, pair->now, pair_random(pair, 3) ? EVENTS : 1);
-	arrived = conn_take(&pair->conn);
+	reading.bytes = 1 + pair_random(pair, 160);
+	model_read(&pair->model, pair->now, pair_random(pair, 3) ? EVENTS : 1, reading.bytes);
+	reading.arrived = conn_take(&pair->conn);
 	conn_left(&pair->conn, model_unread(&pair->model));
-	events = conn_read(&pair->conn, pair->now, arrived, pair->write_seq, &ended);
+	events = conn_read(&pair->conn, &reading, &ended);
 	pair_count(pair, events, &ended);
 }
 
@@ -271,7 +311,7 @@ static void pair_tell(struct pair *pair)
 		model_told(&pair->model, pair->now);
 		pair_count(pair,
 			   conn_sent(&pair->conn, pair->now, model_unread(&pair->model),
-				     pair->write_seq, &ended),
+				     pair->write_seq, BEGINS_UNSEEN, &ended),
 			   &ended);
 	}
 }
@@ -299,16 +339,14 @@ static void pair_settle(struct pair *pair)
 static void pair_close(struct pair *pair)
 {
 	struct request ended = { 7, 7 };
+	struct stream stream = { .sent_seq = pair->write_seq, .acked_seq = pair->write_seq };
 	uint32_t events;
 
 	model_close(&pair->model);
-	events = conn_closed(&pair->conn, pair->now, model_unread(&pair->model), pair->write_seq,
-			     &ended);
+	stream.unread = model_unread(&pair->model);
+	events = conn_closed(&pair->conn, pair->now, &stream, &ended);
 	pair_count(pair, events, &ended);
-	pair_check(pair,
-		   !conn_closed(&pair->conn, pair->now, model_unread(&pair->model), pair->write_seq,
-				&ended),
-		   "second close");
+	pair_check(pair, !conn_closed(&pair->conn, pair->now, &stream, &ended), "second close");
 }
 
 static void pair_step(struct pair *pair)
@@ -330,6 +368,8 @@ static void pair_step(struct pair *pair)
 		pair->watched = true;
 	else if (event == 98)
 		pair_close(pair);
+	else if (!pair_random(pair, 4))
+		pair_fin(pair);
 }
 
 static void pair_compare(struct pair *pair)
@@ -343,10 +383,14 @@ static void pair_compare(struct pair *pair)
 	pair_check(pair, pair->ended == model_count(model, ENDED), "requests ended");
 	pair_check(pair, pair->ended == model->ended, "requests ended twice");
 	pair_check(pair, pair->abandoned_service == model_count(model, ABANDONED), "in service");
+	pair_check(pair, pair->goodbyes == model->goodbyes, "goodbyes");
+	pair_check(pair, pair->unanswered == model->unanswered, "unanswered");
 	pair_check(pair, pair->abandoned_queued == model->abandoned_queued, "in the queue");
 	pair_check(pair, pair->unrequested == model->unrequested, "unrequested sends");
 	pair_check(pair,
-		   pair->began == pair->ended + pair->abandoned_service + model_count(model, OPEN),
+		   pair->began == pair->ended + pair->abandoned_service + model_count(model, OPEN) +
+					  model_count(model, GOODBYE) +
+					  model_count(model, UNANSWERED),
 		   "conservation");
 	pair_check(pair, conn_in_service(&pair->conn) == in_service, "in service now");
 	pair_check(pair, conn_queued(&pair->conn) == queued, "queued now");
@@ -365,18 +409,23 @@ static void pair_run(struct pair *pair)
 Test(request_sequences, thousands_of_random_ones_agree_with_the_model)
 {
 	int began = 0, ended = 0, queued = 0, service = 0, unrequested = 0, closed = 0;
+	int goodbyes = 0, unanswered = 0;
 
 	for (int i = 0; i < SEQUENCES; i++) {
 		struct pair pair = { .now = T0, .seed = 0x9e3779b97f4a7c15ULL * (i + 1) };
 
 		pair.write_seq = pair_random(&pair, UINT32_MAX);
 		pair.watched = pair_random(&pair, 8);
+		pair.conn.protocol = pair_random(&pair, 2) ? PROTOCOL_TLS : PROTOCOL_OTHER;
+		pair.model.tls = pair.conn.protocol == PROTOCOL_TLS;
 		pair_run(&pair);
 		began += pair.began;
 		ended += pair.ended;
 		queued += pair.abandoned_queued;
 		service += pair.abandoned_service;
 		unrequested += pair.unrequested;
+		goodbyes += pair.goodbyes;
+		unanswered += pair.unanswered;
 		closed += pair.model.closed;
 	}
 	/* It was not all of one kind. */
@@ -385,106 +434,8 @@ Test(request_sequences, thousands_of_random_ones_agree_with_the_model)
 	cr_expect_gt(queued, SEQUENCES / 20);
 	cr_expect_gt(service, SEQUENCES / 20);
 	cr_expect_gt(unrequested, SEQUENCES / 20);
+	cr_expect_gt(goodbyes, 100);
+	cr_expect_gt(unanswered, 100);
 	cr_expect_gt(closed, SEQUENCES / 4);
 	cr_expect_lt(closed, SEQUENCES);
-}
-
-/* --- several threads at once ------------------------------------------------------------------ */
-
-#define RACES 100000
-#define ANSWERED_SEQ 5100
-
-enum racer_event { RACE_READ, RACE_SETTLE, RACE_CLOSE };
-
-/* Walks over the connections in step with another thread, which meets each at the same moment. */
-struct racer {
-	struct conn *conns;
-	int *progress, *other;
-	enum racer_event event;
-	int ended, began;
-};
-
-static uint32_t racer_touch(const struct racer *racer, struct conn *conn)
-{
-	struct request ended;
-
-	if (racer->event == RACE_SETTLE)
-		return conn_settle(conn, T0 + 9 * SETTLE_NS, &ended);
-	if (racer->event == RACE_CLOSE)
-		return conn_closed(conn, T0 + 9 * SETTLE_NS, 1, ANSWERED_SEQ, &ended);
-	return conn_read(conn, T0 + 9 * SETTLE_NS, conn_take(conn), ANSWERED_SEQ, &ended);
-}
-
-/* Meets the other thread at connection @i, sooner or later by a few nanoseconds each time. */
-static void racer_meet(const struct racer *racer, int i)
-{
-	__atomic_store_n(racer->progress, i, __ATOMIC_RELEASE);
-	for (int spins = 0; __atomic_load_n(racer->other, __ATOMIC_ACQUIRE) < i; spins++)
-		if (spins > 1000)
-			sched_yield();
-	for (int delay = racer->event == RACE_SETTLE ? 0 : i % 128; delay > 0; delay--)
-		__asm__ __volatile__("");
-}
-
-static void *racer_run(void *arg)
-{
-	struct racer *racer = arg;
-
-	for (int i = 0; i < RACES; i++) {
-		uint32_t events;
-
-		racer_meet(racer, i);
-		events = racer_touch(racer, &racer->conns[i]);
-		racer->ended += !!(events & REQUEST_ENDED);
-		racer->began += !!(events & REQUEST_BEGAN);
-	}
-	return NULL;
-}
-
-/* Every connection has one answered request; both threads find it, one of them ends it. */
-static void race(enum racer_event first, enum racer_event second, int began)
-{
-	_cleanup_(cleanup_free) struct conn *conns = calloc(RACES, sizeof(*conns));
-	int progress[2] = { -1, -1 };
-	struct racer one = { conns, &progress[0], &progress[1], first, 0, 0 };
-	struct racer two = { conns, &progress[1], &progress[0], second, 0, 0 };
-	struct request none;
-	pthread_t thread;
-
-	cr_assert_not_null(conns);
-	for (int i = 0; i < RACES; i++) {
-		conn_readable(&conns[i], T0 + 100);
-		conn_read(&conns[i], T0 + 200, conn_take(&conns[i]), ANSWERED_SEQ - 100, &none);
-		conn_sent(&conns[i], T0 + 300, 1, ANSWERED_SEQ, &none);
-	}
-	cr_assert_eq(pthread_create(&thread, NULL, racer_run, &one), 0);
-	racer_run(&two);
-	pthread_join(thread, NULL);
-	cr_expect_eq(one.ended + two.ended, RACES, "%d and %d", one.ended, two.ended);
-	cr_expect_eq(one.began + two.began, began);
-}
-
-Test(request_races, a_request_that_a_sweep_and_a_read_meet_ends_once)
-{
-	race(RACE_SETTLE, RACE_READ, RACES);
-}
-
-Test(request_races, a_request_that_a_sweep_and_a_close_meet_ends_once)
-{
-	race(RACE_SETTLE, RACE_CLOSE, 0);
-}
-
-Test(request_races, a_request_that_two_closes_meet_ends_once)
-{
-	race(RACE_CLOSE, RACE_CLOSE, 0);
-}
-
-Test(request_races, a_request_that_two_reads_meet_ends_once)
-{
-	race(RACE_READ, RACE_READ, RACES);
-}
-
-Test(request_races, a_request_that_a_read_and_a_close_meet_ends_once)
-{
-	race(RACE_READ, RACE_CLOSE, RACES);
 }

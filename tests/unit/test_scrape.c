@@ -9,18 +9,19 @@
 
 #include <libdeflate.h>
 
+#include "app/scrape.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "scrape.h"
 
 #define SECOND 1000000000ULL
-#define ALL PARTS_ALL
-#define REQUESTS (1U << PART_REQUESTS)
-#define THREADS (1U << PART_THREADS)
+#define ONE(name) (1U << (unsigned int)features_find(name))
+#define ALL (ONE("discovery") | ONE("requests") | ONE("threads"))
+#define REQUESTS ONE("requests")
+#define THREADS ONE("threads")
 
 /* --- what is asked for --------------------------------------------------------------------- */
 
-/* Reads a query of up to two arguments, of @enabled parts; what it is, or -EINVAL. */
+/* Reads a query of up to two arguments, of @enabled collectors; what it is, or -EINVAL. */
 static int read_query(const char *first, const char *second, unsigned int enabled,
 		      struct scrape_query *query, char why[256])
 {
@@ -45,7 +46,7 @@ static unsigned int parts_of(const char *first, const char *second, unsigned int
 	char why[256] = "";
 
 	cr_assert_eq(read_query(first, second, enabled, &query, why), 0, "%s", why);
-	return query.parts;
+	return query.collectors;
 }
 
 static void expect_refused(const char *first, const char *second, const char *reason)
@@ -142,18 +143,18 @@ Test(scrape_query, a_timeout_that_is_none_is_ignored)
 struct source {
 	struct scrape scrape;
 	uint64_t taken;
-	unsigned int parts; /* of the last one */
+	unsigned int collectors; /* of the last one */
 	uint64_t needs_ns; /* a deadline nearer than this leaves something out */
 	struct process_row process;
 };
 
-static bool source_collect(void *arg, unsigned int parts, uint64_t deadline_ns,
+static bool source_collect(void *arg, unsigned int collectors, uint64_t deadline_ns,
 			   struct snapshot *snapshot)
 {
 	struct source *source = arg;
 
 	source->process.open_fds = ++source->taken;
-	source->parts = parts;
+	source->collectors = collectors;
 	*snapshot = (struct snapshot){ .process = &source->process };
 	return deadline_ns >= clock_monotonic_ns() + source->needs_ns;
 }
@@ -264,9 +265,9 @@ Test(scrape, other_parts_are_another_snapshot)
 	source_init(&source);
 	some.arguments[some.arguments_len++] = (struct http_argument){ "collect[]", "threads" };
 	cr_expect_eq(answered(ask(&source, &all)), 1);
-	cr_expect_eq(source.parts, ALL);
+	cr_expect_eq(source.collectors, ALL);
 	cr_expect_eq(answered(ask(&source, &some)), 2);
-	cr_expect_eq(source.parts, THREADS);
+	cr_expect_eq(source.collectors, THREADS);
 }
 
 Test(scrape, a_short_budget_of_one_does_not_cut_the_answer_of_another)
@@ -319,4 +320,46 @@ Test(scrape, gzip_is_what_it_was_before)
 	libdeflate_free_decompressor(decompressor);
 	http_body_unref(as_text.body);
 	http_body_unref(packed.body);
+}
+
+Test(scrape, where_nothing_may_be_made_only_what_is_made_already_is_had)
+{
+	_cleanup_(source_free) struct source source;
+	struct http_request request = request_now();
+	struct http_page one, two, none = { 0 };
+
+	source_init(&source);
+	request.made_only = true;
+	cr_expect_eq(scrape_page(&source.scrape, &request, &none), -EAGAIN);
+	cr_expect_eq(scrape_landing(&source.scrape, &request, &none), -EAGAIN);
+	cr_expect_eq(source.taken, 0, "not even a snapshot is taken");
+	request.made_only = false;
+	one = ask(&source, &request);
+	request.made_only = true;
+	two = ask(&source, &request);
+	cr_expect_eq(one.body, two.body);
+	request.accept_encoding = "gzip";
+	cr_expect_eq(scrape_page(&source.scrape, &request, &none), -EAGAIN);
+	request = request_now();
+	request.made_only = true;
+	cr_expect_eq(scrape_page(&source.scrape, &request, &none), -EAGAIN, "too old");
+	cr_expect_eq(answered(one), 1);
+	cr_expect_eq(answered(two), 1);
+}
+
+Test(scrape, landing_pages_are_shared_as_well)
+{
+	_cleanup_(source_free) struct source source;
+	struct http_request request = request_now();
+	struct http_page one = { 0 }, two = { 0 };
+
+	source_init(&source);
+	source.scrape.telemetry_path = "/metrics";
+	cr_assert_eq(scrape_landing(&source.scrape, &request, &one), 0);
+	cr_assert_eq(scrape_landing(&source.scrape, &request, &two), 0);
+	cr_expect_eq(one.body, two.body);
+	cr_expect_eq(source.taken, 1);
+	scrape_forget(&source.scrape);
+	http_body_unref(one.body);
+	http_body_unref(two.body);
 }

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "discovery/self.h"
+#include "collect/self.h"
 
 #define NS_PER_S 1000000000ULL
 

@@ -50,8 +50,8 @@ Test(text, the_official_parser_reads_it)
 /* How @byte of a thread name appears in a label value. */
 static void append_escaped(struct buffer *out, int byte)
 {
-	if (byte == '\n')
-		buffer_text(out, "\\n");
+	if (byte < ' ' || byte == 0x7f)
+		buffer_text(out, UTF8_REPLACEMENT);
 	else if (byte == '"' || byte == '\\')
 		buffer_printf(out, "\\%c", byte);
 	else if (byte >= 0x80)
@@ -108,6 +108,19 @@ Test(utf8, knows_what_is_none)
 	expect_utf8("\xe2\x82", 0); /* cut */
 	expect_utf8("\xf0\x9f\x92", 0);
 	expect_utf8("\xff", 0);
+}
+
+Test(utf8, a_control_character_is_none)
+{
+	expect_utf8("\x1b[31m", 0);
+	expect_utf8("\n", 0);
+	expect_utf8("\x7f", 0);
+	expect_utf8(" ", 1);
+	expect_utf8("~", 1);
+	expect_utf8("\xc2\x9b", 0); /* what a terminal takes for ESC [ */
+	expect_utf8("\xc2\x80", 0);
+	expect_utf8("\xc2\x9f", 0);
+	expect_utf8("\xc2\xa0", 2);
 }
 
 Test(text, le_is_the_shortest_that_reads_back_the_same)

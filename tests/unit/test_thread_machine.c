@@ -210,3 +210,23 @@ Test(thread_states, the_states_sum_to_threads_times_time)
 			cr_assert_fail("%ld ns", (int64_t)shards_sum(&books, now));
 	}
 }
+
+Test(roles, a_thread_serves_from_its_first_request_on_and_changes_its_pool_once)
+{
+	struct thread thread = { .tree = 1 };
+
+	thread_serves(&thread);
+	cr_expect_eq(thread.role, POOL_SERVING);
+	cr_expect_eq(thread.stale, 1, "its next event finds the pool");
+	thread.stale = 0;
+	thread_serves(&thread);
+	cr_expect_eq(thread.stale, 0, "it is there already");
+}
+
+Test(roles, a_first_request_does_not_shorten_what_a_rename_has_asked_for)
+{
+	struct thread thread = { .tree = 1, .stale = 3 };
+
+	thread_serves(&thread);
+	cr_expect_eq(thread.stale, 3);
+}

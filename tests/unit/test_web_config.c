@@ -125,7 +125,7 @@ Test(web_config, reads_headers_users_and_the_rate_limit)
 	      "    Content-Security-Policy: \"\"\n"
 	      "basic_auth_users:\n"
 	      "  prometheus: " HASH "\n"
-	      "  \"\": " HASH "\n"
+	      "  x: " HASH "\n"
 	      "rate_limit:\n"
 	      "  interval: 1m30.5s\n"
 	      "  burst: 20\n",
@@ -197,6 +197,7 @@ static const struct {
 	{ "basic_auth_users: {u: secret}\n", "1:23", "expected a bcrypt hash" },
 	{ "basic_auth_users: {u: }\n", "1:23", "expected a bcrypt hash" },
 	{ "basic_auth_users: {\"a:b\": " HASH "}\n", "1:20", "colon" },
+	{ "basic_auth_users: {\"\": " HASH "}\n", "1:20", "empty user name" },
 	/* rate limit */
 	{ "rate_limit: {interval: 1}\n", "1:24", "expected a duration" },
 	{ "rate_limit: {interval: -1s}\n", "1:24", "expected a duration" },

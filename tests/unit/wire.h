@@ -17,7 +17,8 @@
 struct wire {
 	struct conn conn;
 	uint32_t write_seq; /* wraps round in the middle of every test */
-	int began, ended, answered, unrequested, abandoned_queued, abandoned_service;
+	int began, ended, answered, unrequested, abandoned_queued, abandoned_service, goodbyes;
+	int unanswered, multiplexed;
 	struct request last; /* the request that ended last */
 };
 
@@ -37,6 +38,9 @@ static inline uint32_t wire_count(struct wire *wire, uint32_t events, const stru
 	wire->unrequested += !!(events & REQUEST_UNREQUESTED);
 	wire->abandoned_queued += !!(events & REQUEST_ABANDONED_QUEUED);
 	wire->abandoned_service += !!(events & REQUEST_ABANDONED_SERVICE);
+	wire->goodbyes += !!(events & REQUEST_GOODBYE);
+	wire->unanswered += !!(events & REQUEST_UNANSWERED);
+	wire->multiplexed += !!(events & REQUEST_MULTIPLEXED);
 	if (events & REQUEST_ENDED)
 		wire->last = *ended;
 	return events;
@@ -47,15 +51,33 @@ static inline void wire_arrive(struct wire *wire, uint64_t at)
 	conn_readable(&wire->conn, T0 + at);
 }
 
+/* Takes @bytes, which look like @begins; @unread: there are more. */
+static inline uint32_t wire_read_bytes(struct wire *wire, uint64_t at, uint32_t bytes,
+				       uint32_t begins, bool unread)
+{
+	struct request ended = { UNTOUCHED, UNTOUCHED };
+	struct reading reading = {
+		.now = T0 + at,
+		.arrived = conn_take(&wire->conn),
+		.sent_seq = wire->write_seq,
+		.bytes = bytes,
+		.begins = conn_asks_bytes(&wire->conn) ? begins : BEGINS_UNSEEN,
+	};
+
+	conn_left(&wire->conn, unread);
+	return wire_count(wire, conn_read(&wire->conn, &reading, &ended), &ended);
+}
+
+/* Takes @bytes, the first of which are @word. */
+static inline uint32_t wire_read_word(struct wire *wire, uint64_t at, uint32_t bytes, uint64_t word)
+{
+	return wire_read_bytes(wire, at, bytes, conn_begins(&wire->conn, word), false);
+}
+
 /* Takes some of the bytes, or all of them. */
 static inline uint32_t wire_read_part(struct wire *wire, uint64_t at, bool unread)
 {
-	struct request ended = { UNTOUCHED, UNTOUCHED };
-	uint64_t arrived = conn_take(&wire->conn);
-
-	conn_left(&wire->conn, unread);
-	return wire_count(wire, conn_read(&wire->conn, T0 + at, arrived, wire->write_seq, &ended),
-			  &ended);
+	return wire_read_bytes(wire, at, 100, BEGINS_OTHER, unread);
 }
 
 static inline uint32_t wire_read(struct wire *wire, uint64_t at)
@@ -69,12 +91,20 @@ static inline void wire_write(struct wire *wire)
 	wire->write_seq += 100;
 }
 
-static inline uint32_t wire_told_unread(struct wire *wire, uint64_t at, bool unread)
+static inline uint32_t wire_told_as(struct wire *wire, uint64_t at, bool unread, uint32_t begins)
 {
 	struct request ended = { UNTOUCHED, UNTOUCHED };
+	bool asks = conn_asks_sent_bytes(&wire->conn, wire->write_seq);
 
-	return wire_count(wire, conn_sent(&wire->conn, T0 + at, unread, wire->write_seq, &ended),
+	return wire_count(wire,
+			  conn_sent(&wire->conn, T0 + at, unread, wire->write_seq,
+				    asks ? begins : BEGINS_UNSEEN, &ended),
 			  &ended);
+}
+
+static inline uint32_t wire_told_unread(struct wire *wire, uint64_t at, bool unread)
+{
+	return wire_told_as(wire, at, unread, BEGINS_OTHER);
 }
 
 static inline uint32_t wire_told(struct wire *wire, uint64_t at)
@@ -88,14 +118,29 @@ static inline uint32_t wire_send(struct wire *wire, uint64_t at)
 	return wire_told(wire, at);
 }
 
-static inline uint32_t wire_close(struct wire *wire, uint64_t at)
+/* All that was sent has arrived. */
+static inline struct stream wire_stream(const struct wire *wire)
+{
+	return (struct stream){
+		.sent_seq = wire->write_seq,
+		.left_seq = wire->write_seq,
+		.acked_seq = wire->write_seq,
+		.unread = wire->conn.arrived_ns != 0,
+	};
+}
+
+static inline uint32_t wire_close_as(struct wire *wire, uint64_t at, const struct stream *stream)
 {
 	struct request ended = { UNTOUCHED, UNTOUCHED };
 
-	return wire_count(wire,
-			  conn_closed(&wire->conn, T0 + at, wire->conn.arrived_ns != 0,
-				      wire->write_seq, &ended),
-			  &ended);
+	return wire_count(wire, conn_closed(&wire->conn, T0 + at, stream, &ended), &ended);
+}
+
+static inline uint32_t wire_close(struct wire *wire, uint64_t at)
+{
+	struct stream stream = wire_stream(wire);
+
+	return wire_close_as(wire, at, &stream);
 }
 
 static inline uint32_t wire_settle(struct wire *wire, uint64_t at)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JavaPool THREADS PORT: a fixed thread pool that answers 100 bytes with 100 bytes, once per
-// connection. Prints `ready PORT`.
+// JavaPool THREADS PORT [UPSTREAM]: a fixed thread pool that answers 100 bytes with 100 bytes, once
+// per connection, after an exchange with the port UPSTREAM. Prints `ready PORT`.
 
 import java.io.IOException;
 import java.net.InetAddress;
@@ -11,9 +11,22 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadPoolExecutor;
 
 public final class JavaPool {
+	private static int upstream;
+
+	// As a database driver without a time-out: a blocking read.
+	private static void ask(byte[] message) throws IOException {
+		try (Socket database = new Socket(InetAddress.getLoopbackAddress(), upstream)) {
+			database.getOutputStream().write(message);
+			database.getInputStream().readNBytes(message.length);
+		}
+	}
+
 	private static void serve(Socket connection) {
 		try (connection) {
 			byte[] message = connection.getInputStream().readNBytes(100);
+			if (upstream != 0) {
+				ask(message);
+			}
 			connection.getOutputStream().write(message);
 		} catch (IOException gone) {
 			// The client left: nothing to answer.
@@ -23,6 +36,7 @@ public final class JavaPool {
 	public static void main(String[] arguments) throws IOException {
 		int threads = Integer.parseInt(arguments[0]);
 		int port = Integer.parseInt(arguments[1]);
+		upstream = arguments.length > 2 ? Integer.parseInt(arguments[2]) : 0;
 		ExecutorService pool = Executors.newFixedThreadPool(threads);
 		((ThreadPoolExecutor) pool).prestartAllCoreThreads();
 		try (ServerSocket listener =

@@ -3,9 +3,11 @@
  * A service of one thread around epoll with non-blocking sockets and requests of a fixed size.
  *
  * --ports: how many ports to listen on, --port and others that are free.
+ * --tries: a connection is given to epoll only when it has served its first request.
  *
  * Commands: `stuck` (the loop stands still), `release`, `stats`, `ports` (all of them), `quit`.
  */
+#include <poll.h>
 #include <sys/epoll.h>
 
 #include "workload.h"
@@ -21,6 +23,7 @@ struct server {
 	int epoll;
 	int listeners[PORTS_MAX];
 	long ports;
+	long tries;
 	long request_bytes;
 	long response_bytes;
 	uint64_t requests;
@@ -35,6 +38,8 @@ static void epoll_add(const struct server *server, int fd, void *tag)
 		die("epoll_ctl");
 }
 
+static void connection_serve(struct server *server, struct connection *connection);
+
 static void connection_open(struct server *server, int listener)
 {
 	struct connection *new;
@@ -47,6 +52,10 @@ static void connection_open(struct server *server, int listener)
 		die("calloc");
 	new->fd = fd;
 	new->missing = (size_t)server->request_bytes;
+	if (server->tries) {
+		poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, -1);
+		connection_serve(server, new);
+	}
 	epoll_add(server, fd, new);
 }
 
@@ -150,6 +159,7 @@ int main(int argc, char **argv)
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
 		{ "ports", &server.ports, NULL, "how many to listen on" },
 		{ "backlog", &backlog, NULL, "of the listeners" },
+		{ "tries", &server.tries, NULL, "before it gives a connection to epoll" },
 		{ "request-bytes", &server.request_bytes, NULL, "size of every request" },
 		{ "response-bytes", &server.response_bytes, NULL, "size of every response" },
 		{ 0 },

@@ -7,6 +7,8 @@
  * --give=NAME: hands the listener to whoever connects to the Unix socket NAME (thread giver-0), and
  *   --take=NAME takes it from there in place of making one; they may serve both, or one only
  *   (--workers=0).
+ * --turns=1: workers take turns at a mutex: who has it waits for the next connection. --turns=2:
+ * and serves that before it gives the mutex back.
  *
  * Commands: `stuck` (workers take up nothing more), `release`, `stats`, `quit`.
  */
@@ -47,8 +49,11 @@ struct server {
 	long work_us;
 	uint64_t work_rounds; /* what @work_us is worth on this machine */
 	long lock_us;
+	long lock_late; /* after a connection was closed: outside of a request */
 	long upstream_port; /* 0: none */
 	long upstream_poll; /* non-blocking, waits in poll */
+	long upstream_read; /* by read(2) */
+	long named;
 	const char *mode;
 	const char *give; /* empty: not handed over */
 	int giver;
@@ -62,6 +67,8 @@ struct server {
 	bool stuck;
 
 	pthread_mutex_t shared; /* what --lock-us is spent under */
+	long turns;
+	pthread_mutex_t turn;
 
 	uint64_t requests; /* counters are only touched atomically */
 	uint64_t service_ns;
@@ -121,7 +128,7 @@ static int upstream_open(const struct server *server)
 }
 
 /* All of the answer; on a non-blocking socket as client libraries do it: try, else poll for it. */
-static bool upstream_read(int fd, char *to, size_t size)
+static bool upstream_poll(int fd, char *to, size_t size)
 {
 	while (size) {
 		struct pollfd wanted = { .fd = fd, .events = POLLIN };
@@ -147,7 +154,7 @@ static void work_upstream(const struct server *server)
 	int fd = upstream_open(server);
 
 	if (!io_write_all(fd, message, sizeof(message)) ||
-	    !upstream_read(fd, message, sizeof(message)))
+	    !(server->upstream_read ? io_read_all : upstream_poll)(fd, message, sizeof(message)))
 		die("upstream");
 	close(fd);
 }
@@ -160,7 +167,7 @@ static void work(struct server *server)
 	if (server->busy_us)
 		clock_burn_us(server->busy_us);
 	rounds_compute(server->work_rounds);
-	if (server->lock_us)
+	if (server->lock_us && !server->lock_late)
 		work_locked(server);
 }
 
@@ -231,10 +238,31 @@ static void *acceptor_main(void *argument)
 {
 	struct server *server = argument;
 
-	thread_name_set("acceptor", 0);
+	if (server->named)
+		thread_name_set("acceptor", 0);
 	for (;;)
 		connection_put(server, connection_accept(server));
 	return NULL;
+}
+
+/* Like `rx.lock().unwrap().recv()` in Rust. */
+static void turn_begin(struct server *server)
+{
+	if (server->turns)
+		pthread_mutex_lock(&server->turn);
+}
+
+static void turn_end(struct server *server)
+{
+	pthread_mutex_unlock(&server->turn);
+}
+
+static void connection_serve(struct worker *worker, int fd, char *buffer)
+{
+	do
+		gate_pass(worker->server);
+	while (request_serve(worker, fd, buffer));
+	close(fd);
 }
 
 static void *worker_main(void *argument)
@@ -246,14 +274,20 @@ static void *worker_main(void *argument)
 
 	if (!buffer)
 		die("calloc");
-	thread_name_set("worker", worker - server->workers);
+	if (server->named)
+		thread_name_set("worker", worker - server->workers);
 	for (;;) {
-		int fd = queue ? connection_take(server) : connection_accept(server);
+		int fd;
 
-		do
-			gate_pass(server);
-		while (request_serve(worker, fd, buffer));
-		close(fd);
+		turn_begin(server);
+		fd = queue ? connection_take(server) : connection_accept(server);
+		if (server->turns == 1)
+			turn_end(server);
+		connection_serve(worker, fd, buffer);
+		if (server->turns > 1)
+			turn_end(server);
+		if (server->lock_late)
+			work_locked(server);
 	}
 	return NULL;
 }
@@ -377,12 +411,14 @@ int main(int argc, char **argv)
 	static struct server server = { .workers_count = 4,
 					.request_bytes = 100,
 					.response_bytes = 100,
+					.named = 1,
 					.mode = "accept",
 					.give = "",
 					.gate = PTHREAD_MUTEX_INITIALIZER,
 					.released = PTHREAD_COND_INITIALIZER,
 					.filled = PTHREAD_COND_INITIALIZER,
-					.shared = PTHREAD_MUTEX_INITIALIZER };
+					.shared = PTHREAD_MUTEX_INITIALIZER,
+					.turn = PTHREAD_MUTEX_INITIALIZER };
 	const char *address = "127.0.0.1", *take = "";
 	long port = 0, unbound = 0, leave = 0, backlog = 128, inherited = -1, ballast_mib = 0;
 	const struct option_row options[] = {
@@ -393,15 +429,20 @@ int main(int argc, char **argv)
 		{ "workers", &server.workers_count, NULL, "threads in the pool" },
 		{ "leave", &leave, NULL, "1: the main thread ends before the others start" },
 		{ "mode", NULL, &server.mode, "accept or queue" },
+		{ "turns", &server.turns, NULL,
+		  "1: one at a time waits for the next connection; 2: and serves it" },
+		{ "named", &server.named, NULL, "0: threads keep the name of the process" },
 		{ "service-us", &server.service_us, NULL, "sleep per request" },
 		{ "busy-us", &server.busy_us, NULL, "computation per request" },
 		{ "work-us", &server.work_us, NULL,
 		  "the same amount of computation for every request, however long it takes" },
 		{ "lock-us", &server.lock_us, NULL, "sleep under a shared mutex per request" },
+		{ "lock-late", &server.lock_late, NULL, "1: after the connection is closed" },
 		{ "upstream-port", &server.upstream_port, NULL,
 		  "one exchange with it per request" },
 		{ "upstream-poll", &server.upstream_poll, NULL,
 		  "1: wait for it in poll, on a non-blocking socket" },
+		{ "upstream-read", &server.upstream_read, NULL, "1: wait for it in read(2)" },
 		{ "give", NULL, &server.give, "where to hand over the listener" },
 		{ "take", NULL, &take, "where to take a listener from" },
 		{ "inherited", &inherited, NULL, "descriptor of a listener that its parent made" },

@@ -11,8 +11,13 @@
  *   write:N      one call that sends N bytes
  *   more:N       the same with MSG_MORE
  *   hand:N       another thread (answerer-N) sends N bytes at the command `go`; wait until it has
+ *   stream:N     the same, three times as the upstream is fed, and without waiting for it
  *   sendfile:N   send N bytes from a file
  *   spliceout:N  send N bytes from a pipe
+ *   flood:N      one call of write(2) that sends N kB
+ *   pour:N       the same without blocking, waiting in poll
+ *   pollin       wait in poll until the peer sends or closes
+ *   take:HOW     one byte from an upstream, by HOW: recv, read, poll (and recv) or pipe
  *   uring:N      one read of at most N bytes by io_uring
  *   uringout:N   one send of N bytes by io_uring
  *   eof          read until the peer has closed its side
@@ -23,13 +28,17 @@
  *   loop         from the beginning
  * The end of the script, the end of the peer or an error close the connection.
  *
- * Commands: `go`, `stats` (service_ns: from the first read to the last send of every request, by
- * write, more and hand), `quit`.
+ * Every connection has its upstream, a socket and a pipe, into which --feed-ms puts a byte as
+ * often, and `feed` one into that of the newest.
+ *
+ * Commands: `go`, `feed`, `stats` (service_ns: from the first read to the last send of every
+ * request, by write, more and hand), `quit`.
  */
 #include <linux/io_uring.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -37,12 +46,16 @@
 
 #include "workload.h"
 
+#define TALK_MAX (8 << 20) /* bytes of one step */
+
 struct talker {
 	const char *script;
 	sem_t go;
-	int file; /* MESSAGE_MAX bytes */
+	int file; /* TALK_MAX bytes */
 	int listener;
 	long uring; /* whether the script needs it */
+	long feed_ms;
+	struct talk *newest;
 	uint64_t service_ns; /* touched atomically */
 };
 
@@ -58,6 +71,10 @@ struct talk {
 	struct talker *talker;
 	int fd;
 	int pipe[2];
+	int upstream[2]; /* a pair of sockets: what is written to the second is read from the first
+			  */
+	int upstream_pipe[2];
+	bool over;
 	char *buffer;
 	struct uring uring;
 	uint64_t since_ns; /* first read, or the last send so far */
@@ -177,6 +194,71 @@ static bool send_some(struct talk *talk, size_t size, int flags)
 	return good;
 }
 
+static bool flood(const struct talk *talk, size_t size, int flags)
+{
+	char *buffer = calloc(1, size);
+	size_t sent = 0;
+
+	while (buffer && sent < size) {
+		struct pollfd client = { .fd = talk->fd, .events = POLLOUT };
+		ssize_t part = flags ? send(talk->fd, buffer, size - sent, flags)
+				     : write(talk->fd, buffer, size - sent);
+
+		if (part < 0 && (errno != EAGAIN || poll(&client, 1, -1) != 1))
+			break;
+		sent += part > 0 ? (size_t)part : 0;
+	}
+	free(buffer);
+	return sent == size;
+}
+
+static bool poll_in(int fd)
+{
+	struct pollfd wanted = { .fd = fd, .events = POLLIN };
+
+	return poll(&wanted, 1, -1) == 1;
+}
+
+static void feed(const struct talk *talk)
+{
+	/* Of the two one may be full, because nobody takes from it. */
+	if ((send(talk->upstream[1], "", 1, MSG_DONTWAIT) != 1 && errno != EAGAIN) ||
+	    (write(talk->upstream_pipe[1], "", 1) != 1 && errno != EAGAIN))
+		die("feed");
+}
+
+static void *feeder_main(void *argument)
+{
+	const struct talk *talk = argument;
+
+	thread_name_set("feeder", talk->fd);
+	while (!__atomic_load_n(&talk->over, __ATOMIC_RELAXED)) {
+		clock_sleep_us(talk->talker->feed_ms * 1000);
+		feed(talk);
+	}
+	return NULL;
+}
+
+static bool take(const struct talk *talk, const char *how)
+{
+	int fd = talk->upstream[0];
+	char byte;
+
+	/* What it was fed while nobody asked is stale. */
+	while (talk->talker->feed_ms && recv(fd, &byte, 1, MSG_DONTWAIT) == 1)
+		;
+	if (!strncmp(how, "recv", 4))
+		return recv(fd, &byte, 1, 0) == 1;
+	if (!strncmp(how, "read", 4))
+		return read(fd, &byte, 1) == 1;
+	if (!strncmp(how, "pipe", 4))
+		return read(talk->upstream_pipe[0], &byte, 1) == 1;
+	while (poll_in(fd))
+		if (recv(fd, &byte, 1, MSG_DONTWAIT) == 1)
+			return true;
+	return false;
+}
+
 static void *answerer_main(void *argument)
 {
 	struct talk *talk = argument;
@@ -186,6 +268,24 @@ static void *answerer_main(void *argument)
 	talk->sent = send_some(talk, talk->handed, 0);
 	sem_post(&talk->answered);
 	return NULL;
+}
+
+static void *streamer_main(void *argument)
+{
+	struct talk *talk = argument;
+
+	thread_name_set("answerer", talk->fd);
+	for (int i = 0; i < 3; i++)
+		if (!take(talk, "recv") || !send_some(talk, talk->handed, 0))
+			die("stream");
+	return NULL;
+}
+
+static bool stream(struct talk *talk, size_t size)
+{
+	talk->handed = size;
+	pthread_detach(thread_start(streamer_main, talk));
+	return true;
 }
 
 static bool hand_over(struct talk *talk, size_t size)
@@ -204,7 +304,7 @@ static bool cork_set(const struct talk *talk, int on)
 
 static bool read_to_end(struct talk *talk)
 {
-	while (read(talk->fd, talk->buffer, MESSAGE_MAX) > 0)
+	while (read(talk->fd, talk->buffer, TALK_MAX) > 0)
 		;
 	return true;
 }
@@ -222,14 +322,14 @@ static bool step_play(struct talk *talk, const char *step)
 	const char *colon = step + strcspn(step, ":,");
 	size_t size = *colon == ':' ? strtoul(colon + 1, NULL, 10) : 0;
 
-	if (size > MESSAGE_MAX)
+	if (size > TALK_MAX)
 		die("too many bytes: %s", step);
 	if (name_is(step, "read"))
 		return read_done(talk, io_read_all(talk->fd, talk->buffer, size));
 	if (name_is(step, "once"))
 		return read_done(talk, read(talk->fd, talk->buffer, size) > 0);
 	if (name_is(step, "peek"))
-		return recv(talk->fd, talk->buffer, MESSAGE_MAX, MSG_PEEK) > 0;
+		return recv(talk->fd, talk->buffer, TALK_MAX, MSG_PEEK) > 0;
 	if (name_is(step, "splice"))
 		return splice_in(talk, size);
 	if (name_is(step, "write"))
@@ -238,10 +338,20 @@ static bool step_play(struct talk *talk, const char *step)
 		return send_some(talk, size, MSG_MORE);
 	if (name_is(step, "hand"))
 		return hand_over(talk, size);
+	if (name_is(step, "stream"))
+		return stream(talk, size);
 	if (name_is(step, "sendfile"))
 		return file_send(talk, size);
 	if (name_is(step, "spliceout"))
 		return splice_out(talk, size);
+	if (name_is(step, "flood"))
+		return flood(talk, size << 10, 0);
+	if (name_is(step, "pour"))
+		return flood(talk, size << 10, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (name_is(step, "pollin"))
+		return poll_in(talk->fd);
+	if (name_is(step, "take"))
+		return take(talk, colon + 1);
 	if (name_is(step, "uring"))
 		return uring_do(talk, IORING_OP_RECV, (uint32_t)size) > 0;
 	if (name_is(step, "uringout"))
@@ -274,18 +384,42 @@ static void script_play(struct talk *talk)
 	}
 }
 
+static void upstream_open(struct talk *talk)
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, talk->upstream) || pipe(talk->upstream_pipe) ||
+	    fcntl(talk->upstream_pipe[1], F_SETFL, O_NONBLOCK))
+		die("no upstream");
+	talk->talker->newest = talk;
+}
+
+static void upstream_close(struct talk *talk)
+{
+	for (int i = 0; i < 2; i++) {
+		close(talk->upstream[i]);
+		close(talk->upstream_pipe[i]);
+	}
+}
+
 static void *talk_main(void *argument)
 {
 	struct talk *talk = argument;
+	pthread_t feeder = 0;
 
 	thread_name_set("talker", talk->fd);
-	talk->buffer = calloc(1, MESSAGE_MAX);
+	talk->buffer = calloc(1, TALK_MAX);
 	if (!talk->buffer || pipe(talk->pipe) || sem_init(&talk->answered, 0, 0))
 		die("cannot talk");
 	if (talk->talker->uring)
 		uring_open(&talk->uring);
+	upstream_open(talk);
+	if (talk->talker->feed_ms)
+		feeder = thread_start(feeder_main, talk);
 	script_play(talk);
 	close(talk->fd);
+	__atomic_store_n(&talk->over, true, __ATOMIC_RELAXED);
+	if (talk->talker->feed_ms)
+		pthread_join(feeder, NULL);
+	upstream_close(talk);
 	close(talk->pipe[0]);
 	close(talk->pipe[1]);
 	if (talk->talker->uring)
@@ -319,7 +453,7 @@ static int file_open(void)
 	char name[] = "/tmp/talker-XXXXXX";
 	int fd = mkstemp(name);
 
-	if (fd < 0 || unlink(name) || ftruncate(fd, MESSAGE_MAX))
+	if (fd < 0 || unlink(name) || ftruncate(fd, TALK_MAX))
 		die("no temporary file");
 	return fd;
 }
@@ -335,6 +469,7 @@ int main(int argc, char **argv)
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
 		{ "backlog", &backlog, NULL, "of the listener" },
 		{ "script", NULL, &talker.script, "what to do on every connection" },
+		{ "feed-ms", &talker.feed_ms, NULL, "feed so often; 0: at the command only" },
 		{ 0 },
 	};
 
@@ -348,6 +483,8 @@ int main(int argc, char **argv)
 	while (command_next(line, sizeof(line)) && strcmp(line, "quit")) {
 		if (!strcmp(line, "go"))
 			sem_post(&talker.go);
+		else if (!strcmp(line, "feed"))
+			feed(talker.newest);
 		else if (!strcmp(line, "stats"))
 			stat_print("service_ns",
 				   __atomic_load_n(&talker.service_ns, __ATOMIC_RELAXED));

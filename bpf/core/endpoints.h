@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The tables of endpoints, and which of them a socket is measured in. Sizes marked "sized by the
+ * loader" depend on the machine.
+ */
+#ifndef WORKLOAD_CORE_ENDPOINTS_H
+#define WORKLOAD_CORE_ENDPOINTS_H
+
+#include "core/trees.h"
+#include "abi/requests.h"
+#include "machine/bytes.h"
+#include "machine/requests.h"
+
+#define ACCEPTED_UNSEEN 0U
+#define ACCEPTED_COUNTED 1U
+#define ACCEPTED_UNSURE 2U /* it does not block, and is not in epoll (yet) */
+
+/*
+ * State of a tracked socket. The kernel clones a listener's to each connection.
+ *
+ * Every event reads the first part, and few write it: with the 8 bytes that the kernel puts before
+ * it (struct bpf_local_storage_data) it is a cache line, and so is the next one. An arrival is on
+ * one CPU and its read on another, so only the line of arrivals moves between the two.
+ */
+struct tracked {
+	__u32 slot; /* endpoint */
+	__u32 generation; /* of that slot when it was looked up */
+	__u32 tree; /* to which the endpoint belongs */
+	__u32 port;
+	__u32 accepted; /* counted by io_model: ACCEPTED_ */
+	__u32 adopted; /* found open at start, nothing known of its present request */
+	__u32 drops; /* listener: sk_drops already counted */
+	__u32 waited; /* its accept wait is counted; syscall backend */
+	__u32 arrived_seq; /* of the last event of each kind: see event_is_new() */
+	__u32 read_seq;
+	__u32 sent_seq;
+	__u32 sought; /* listener: a walk was asked to find who holds it */
+	__u64 born_ns; /* it was made, for the ACK that ended the handshake or for a SYN with data
+			*/
+	struct conn conn;
+	struct bytes bytes; /* socket backend */
+};
+_Static_assert(offsetof(struct tracked, conn) == 64 - 8, "struct tracked is not in cache lines");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, struct tracked);
+} sockets SEC(".maps");
+
+/* All listeners that are in `sockets`: a walk over them need not pass by their connections. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, __u64);
+} listeners SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, ENDPOINTS_MAX);
+	__uint(value_size, sizeof(__u32));
+} free_endpoints SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, ENDPOINTS_MAX);
+	__type(key, struct endpoint_key);
+	__type(value, __u32);
+} endpoint_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ENDPOINTS_MAX);
+	__type(key, __u32);
+	__type(value, struct endpoint_info);
+} endpoint_info SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ENDPOINTS_MAX); /* times shards: sized by the loader */
+	__type(key, __u32);
+	__type(value, struct endpoint_shard);
+} endpoints SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ENDPOINTS_MAX);
+	__type(key, __u32);
+	__type(value, struct endpoint_gauges);
+} endpoint_gauges SEC(".maps");
+
+static inline struct endpoint_shard *endpoint_shard_at(__u32 slot, __u32 shard)
+{
+	__u32 index = slot * shards + shard;
+
+	return bpf_map_lookup_elem(&endpoints, &index);
+}
+
+VERIFIED_ALONE int shards_give(__u32 slot, __u32 tree)
+{
+	struct endpoint_shard *shard;
+
+	for (__u32 i = 0; i < SHARDS_MAX && i < shards; i++) {
+		shard = endpoint_shard_at(slot, i);
+		if (shard)
+			shard->tree = tree;
+	}
+	return 0;
+}
+
+static inline __u32 endpoint_take(const struct endpoint_key *key, struct tree *tree)
+{
+	struct endpoint_info *info;
+	__u32 slot;
+	int fresh;
+
+	slot = slot_take(&free_endpoints, &endpoint_slots, key, key->tree, DROP_ENDPOINTS_FULL,
+			 &fresh);
+	info = bpf_map_lookup_elem(&endpoint_info, &slot);
+	if (!fresh || !info)
+		return slot;
+	__sync_fetch_and_add(&tree->endpoints, 1);
+	share_take(tree->uid, SHARE_ENDPOINTS);
+	shards_give(slot, key->tree);
+	info->tree = key->tree;
+	info->port = key->port;
+	__sync_lock_test_and_set(&info->used, 1);
+	return slot;
+}
+
+/* The slot of (tree, port): its own, the tree's `other` (port 0), or SLOT_OTHER. */
+static inline __u32 endpoint_slot(__u32 index, __u32 port)
+{
+	struct endpoint_key key = { .tree = index, .port = port };
+	struct tree *tree = tree_at(index);
+	__u32 *slot;
+
+	if (!tree)
+		return SLOT_OTHER;
+	slot = bpf_map_lookup_elem(&endpoint_slots, &key);
+	if (slot)
+		return *slot;
+	if (tree->endpoints < ENDPOINTS_PER_TREE &&
+	    share_left(tree->uid, SHARE_ENDPOINTS, endpoints_max))
+		return endpoint_take(&key, tree);
+	drop_of(index, DROP_ENDPOINTS_FULL);
+	key.port = 0;
+	slot = bpf_map_lookup_elem(&endpoint_slots, &key);
+	return slot ? *slot : endpoint_take(&key, tree);
+}
+
+/* Measures @tracked at the endpoint of @tree from now on. */
+static inline void tracked_assign(struct tracked *tracked, __u32 tree)
+{
+	__u32 slot = endpoint_slot(tree, tracked->port);
+	struct endpoint_info *info = bpf_map_lookup_elem(&endpoint_info, &slot);
+
+	tracked->slot = slot;
+	tracked->tree = tree;
+	tracked->generation = info ? info->generation : 0;
+	tracked->sought = 0;
+}
+
+/*
+ * The sweep passes by: what is measured in `other`, for want of room, gets an endpoint of its own
+ * where there is some by now. What it has counted stays where it is.
+ */
+static inline void tracked_seek(struct tracked *tracked)
+{
+	struct endpoint_key key = { .tree = tracked->tree, .port = tracked->port };
+	struct tree *tree;
+	__u32 slot;
+
+	if (tracked->slot != SLOT_OTHER || !tracked->port)
+		return;
+	tree = tree_at(tracked->tree);
+	if (!tree || !(tree->flags & TREE_USED))
+		return;
+	if (bpf_map_lookup_elem(&endpoint_slots, &key) ||
+	    (tree->endpoints < ENDPOINTS_PER_TREE &&
+	     share_left(tree->uid, SHARE_ENDPOINTS, endpoints_max) &&
+	     !bpf_map_peek_elem(&free_endpoints, &slot)))
+		tracked_assign(tracked, tracked->tree);
+}
+
+/* This CPU's copy of the socket's endpoint; NULL if the endpoint is gone. */
+static inline struct endpoint_shard *tracked_current(const struct tracked *tracked)
+{
+	struct endpoint_shard *shard = endpoint_shard_at(tracked->slot,
+							 bpf_get_smp_processor_id() & (shards - 1));
+
+	return shard && shard->generation == tracked->generation ? shard : NULL;
+}
+
+/* The same for an event that is to be measured: what cannot be is counted. */
+static inline struct endpoint_shard *tracked_shard(const struct tracked *tracked)
+{
+	struct endpoint_shard *shard = tracked_current(tracked);
+
+	if (!shard)
+		drop(DROP_STALE);
+	return shard;
+}
+
+static inline int is_tcp(const struct sock *sk)
+{
+	return sk->sk_protocol == IPPROTO_TCP;
+}
+
+/* The TCP socket that @file is; NULL if it is none. */
+static inline struct sock *file_tcp_sock(struct file *file)
+{
+	struct socket *socket = bpf_sock_from_file(file);
+	struct sock *sk;
+
+	if (!socket)
+		return NULL;
+	sk = socket->sk;
+	return sk && is_tcp(sk) ? sk : NULL;
+}
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the request machine remembers of one connection, what it is told, and what it answers. No
+ * hook, no helper, no map.
+ */
+#ifndef WORKLOAD_MACHINE_CONNECTION_H
+#define WORKLOAD_MACHINE_CONNECTION_H
+
+#include "abi/kernel_types.h"
+
+/* Values of phase; any other one is the time of the last send of an answered request. */
+#define PHASE_IDLE 0ULL
+#define PHASE_SERVICE 1ULL
+
+#define QUEUE_UNKNOWN (~0ULL) /* the request's arrival was not seen */
+#define SETTLE_NS 1000000000ULL /* an answer is complete when it is this old */
+#define PAUSE_NS 1000000ULL /* between two sends of one answer: less is none */
+/*
+ * Bytes and the end of the client (FIN) within this time are a goodbye: nobody waits for the answer
+ * to a request for so short a time only. A client needs microseconds between the two, or a few
+ * milliseconds if it loses its CPU in between.
+ */
+#define GOODBYE_NS 10000000ULL
+
+/* Values of closed. */
+#define CONN_OPEN 0U
+#define CONN_CLOSED 1U
+#define CONN_LEFT 2U /* by the server, without an answer: the client may have been first */
+#define CONN_MULTIPLEXED 3U /* open, and its turns are not its requests */
+
+/* Values of protocol: what the first read has begun with. */
+#define PROTOCOL_NEW 0U /* nobody has seen a read yet */
+#define PROTOCOL_OTHER 1U /* not known */
+#define PROTOCOL_TLS 2U
+#define PROTOCOL_MYSQL 3U
+#define PROTOCOL_HTTP 4U /* HTTP/1 */
+#define PROTOCOL_HTTP_BODIES 5U /* the same with bodies: each read is looked at */
+
+/*
+ * TLS: a message of so few bytes after an answer, with nothing sent until the client sends more of
+ * its own accord, wanted no answer: the end of a handshake has up to 80, a window update of HTTP/2
+ * has 35. What belongs together follows within a round trip, and the head of an upload is longer.
+ */
+#define UNANSWERED_BYTES 80U
+#define UNANSWERED_NS 10000000ULL
+
+/*
+ * Bytes that come while the client has not got all that was sent: it does not wait for answers.
+ * Once is nothing (a TLS server sends session tickets when it likes); so often, less once for each
+ * four times that it waited, and its requests share the connection.
+ */
+#define MIXED_WEIGHT 4U
+#define MIXED_MANY (8U * MIXED_WEIGHT)
+
+/* Reads and sends write the first part, arrivals the second: a cache line for each CPU's. */
+struct conn {
+	__u64 phase;
+	__u64 read_ns; /* first read of the request in progress: with the phase, which one it is */
+	__u64 queue_ns; /* how long it had waited, or QUEUE_UNKNOWN */
+	__u64 settled_ns; /* last send of the request that the sweep ended last; 0 if none */
+	__u32 start_seq; /* what had been sent before it (tcp_sock.write_seq) */
+	__u32 closed;
+	__u64 thread; /* who is at the request: address of its struct thread, or 0 */
+	__u32 tid; /* and its id */
+	__u8 paused; /* its answer has come in pieces, with time between */
+	__u8 protocol;
+	__u16 taken; /* bytes read of the request in progress; no more than there is room for */
+	__u32 told_seq; /* write_seq at the last send that was told */
+	__u32 swept_seq; /* and when the sweep passed last */
+
+	__u64 arrived_ns; /* first unread byte of the waiting request; 0 if none waits */
+	__u64 next_ns; /* first arrival after that one; 0 if there was none */
+	__u64 latest_ns; /* last arrival of bytes */
+	__u64 piece_ns; /* last read of what follows an answer; 0 for the first request */
+	__u64 fin_ns; /* the client has ended its side; 0 if it has not */
+	__u32 mixed; /* how often it did not wait for answers, see MIXED_MANY */
+	__u32 zero;
+};
+#define CONN_HEAD_BYTES offsetof(struct conn, told_seq) /* what machine/binding.h looks at */
+_Static_assert(offsetof(struct conn, arrived_ns) == 64, "struct conn is not in cache lines");
+
+/* What TCP knows of a connection. */
+struct stream {
+	__u32 sent_seq; /* write_seq: after the last byte that it was given */
+	__u32 left_seq; /* snd_nxt: ... that it has transmitted */
+	__u32 acked_seq; /* snd_una: ... that the client has acknowledged */
+	int unread; /* bytes that arrived are still there */
+	int full; /* there is no room, and the sender has been told so: it will come back */
+	int leaving; /* the server closes, of its own accord */
+};
+
+/* A read. */
+struct reading {
+	__u64 now;
+	__u64 arrived; /* its first byte; 0: not seen */
+	__u64 round_ns; /* round trip to the client, as TCP knows it */
+	__u32 sent_seq; /* write_seq: tells an answer even before the hook after its send has run */
+	__u32 bytes;
+	__u32 begins; /* BEGINS_, where conn_asks_bytes() */
+};
+
+/* A request that has ended. */
+struct request {
+	__u64 queue_ns; /* QUEUE_UNKNOWN: not to be recorded, but counted as lost */
+	__u64 service_ns;
+};
+
+/* What an event did; a read can end one request and begin the next. */
+#define REQUEST_ENDED 1U
+#define REQUEST_BEGAN 2U
+#define REQUEST_ABANDONED_QUEUED 4U
+#define REQUEST_ABANDONED_SERVICE 8U
+#define REQUEST_ANSWERED 16U /* first send of an answer */
+#define REQUEST_UNREQUESTED 32U /* a send that answers nothing */
+#define REQUEST_UNSEEN 64U /* read on a way that no hook sees, and never answered */
+#define REQUEST_GOODBYE 128U /* a turn that ends the connection and wants no answer */
+#define REQUEST_UNANSWERED 256U /* bytes after an answer that nothing answers */
+#define REQUEST_MULTIPLEXED 512U /* the connection turns out to carry many requests at a time */
+
+#endif

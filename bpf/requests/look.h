@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A look at a few bytes of what the current task reads or sends by a system call: they are in its
+ * memory, and its saved registers tell where. Nothing is kept of them.
+ */
+#ifndef WORKLOAD_REQUESTS_LOOK_H
+#define WORKLOAD_REQUESTS_LOOK_H
+
+#include "lib/task.h"
+#include "machine/protocol.h"
+#include "machine/syscalls.h"
+
+struct user_iovec { /* include/uapi/linux/uio.h */
+	__u64 base;
+	__u64 length;
+};
+
+#define MSGHDR_IOV 16 /* offset of msg_iov in struct user_msghdr, include/linux/socket.h */
+
+/* Where @vector, in user memory, puts its first @bytes; 0 if they are not in one piece. */
+static inline __u64 vector_first(__u64 vector, __u32 bytes)
+{
+	struct user_iovec first;
+
+	if (bpf_probe_read_user(&first, sizeof(first), (const void *)vector))
+		return 0;
+	return first.length >= bytes ? first.base : 0;
+}
+
+/* The buffer of the current system call, if its first @bytes are in one piece; else 0. */
+static inline __u64 call_buffer(__s64 number, const __u64 args[4], __u32 bytes)
+{
+	__u64 vector;
+
+	switch (number) {
+	case SYS_READ:
+	case SYS_RECVFROM:
+	case SYS_WRITE:
+	case SYS_SENDTO:
+		return args[1];
+	case SYS_READV:
+	case SYS_WRITEV:
+		return vector_first(args[1], bytes);
+	case SYS_RECVMSG:
+	case SYS_SENDMSG:
+		if (bpf_probe_read_user(&vector, sizeof(vector),
+					(const void *)(args[1] + MSGHDR_IOV)))
+			return 0;
+		return vector_first(vector, bytes);
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Eight bytes from @at on of @bytes that the current system call reads or sends, 0 in place of
+ * those that are not there.
+ */
+static inline int call_word(__u32 at, __u32 bytes, __u64 *word)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u32 length = bytes < at + sizeof(*word) ? bytes - at : sizeof(*word);
+	__u64 args[4], buffer;
+
+	*word = 0;
+	if (bytes <= at || !regs || task_compat(task))
+		return 0;
+	regs_args(regs, args);
+	buffer = call_buffer(regs_syscall(regs), args, at + length);
+	if (!buffer || bpf_probe_read_user(word, sizeof(*word), (const void *)(buffer + at)))
+		return 0;
+	*word &= ~0ULL >> 8 * (sizeof(*word) - length);
+	return 1;
+}
+
+/* What a send of @bytes begins with. */
+VERIFIED_ALONE int sent_begins(__u32 bytes)
+{
+	__u64 word;
+
+	if (!call_word(PROTOCOL_SENT_AT, bytes, &word))
+		return BEGINS_UNSEEN;
+	return protocol_sent_begins(word, bytes);
+}
+
+#endif

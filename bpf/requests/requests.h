@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What both request backends do with an event once they have its facts: tell the machine, and add
+ * up what comes of it at the right endpoint.
+ */
+#ifndef WORKLOAD_REQUESTS_REQUESTS_H
+#define WORKLOAD_REQUESTS_REQUESTS_H
+
+#include "core/endpoints.h"
+#include "requests/look.h"
+#include "core/maps.h"
+#include "core/overflows.h"
+#include "lib/histogram.h"
+#include "lib/task.h"
+#include "core/trees.h"
+#include "lib/walks.h"
+#include "machine/binding.h"
+
+static inline void request_record(struct endpoint_shard *shard, const struct request *request)
+{
+	if (request->queue_ns == QUEUE_UNKNOWN) {
+		drop_of(shard->tree, DROP_UNPAIRED);
+		return;
+	}
+	hist_add(&shard->queue, request->queue_ns);
+	hist_add(&shard->service, request->service_ns);
+	bucket_add(shard->duration, request->queue_ns + request->service_ns);
+}
+
+static inline void events_add(struct endpoint_shard *shard, __u32 events,
+			      const struct request *ended)
+{
+	if (events & REQUEST_ENDED)
+		request_record(shard, ended);
+	if (events & REQUEST_ABANDONED_QUEUED)
+		__sync_fetch_and_add(&shard->abandoned[STAGE_QUEUED], 1);
+	if (events & REQUEST_ABANDONED_SERVICE)
+		__sync_fetch_and_add(&shard->abandoned[STAGE_SERVICE], 1);
+	if (events & REQUEST_UNREQUESTED)
+		__sync_fetch_and_add(&shard->unrequested_sends, 1);
+	if (events & REQUEST_GOODBYE)
+		__sync_fetch_and_add(&shard->goodbyes, 1);
+	if (events & REQUEST_UNANSWERED)
+		__sync_fetch_and_add(&shard->unanswered_reads, 1);
+	if (events & REQUEST_MULTIPLEXED)
+		__sync_fetch_and_add(&shard->multiplexed, 1);
+	if (events & REQUEST_UNSEEN)
+		drop_of(shard->tree, DROP_UNPAIRED);
+}
+
+/* Whether there is anything to add: most that happens only changes a connection's state. */
+static inline int events_count(__u32 events)
+{
+	return (events & ~(REQUEST_BEGAN | REQUEST_ANSWERED)) != 0;
+}
+
+static inline void events_record(struct endpoint_shard *shard, __u32 events,
+				 const struct request *ended)
+{
+	if (events_count(events))
+		events_add(shard, events, ended);
+}
+
+/* --- how the server drives its sockets ------------------------------------------------------ */
+
+/* Whether the current task drives its socket by io_uring: asked while it reads or sends. */
+static inline int io_uring_task(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return task->flags & PF_IO_WORKER || task_syscall(task) == SYS_IO_URING_ENTER;
+}
+
+static inline struct file *sock_file(struct sock *sk)
+{
+	return BPF_CORE_READ(sk, sk_socket, file); /* NULL as well if there is no socket */
+}
+
+static inline __u32 io_model(struct file *file)
+{
+	if (bpf_core_field_exists(file->f_ep) && BPF_CORE_READ(file, f_ep))
+		return IO_EPOLL;
+	return BPF_CORE_READ(file, f_flags) & O_NONBLOCK ? IO_NONBLOCKING : IO_BLOCKING;
+}
+
+/*
+ * Counts the connection once, as soon as it is known how the server drives it. Without a file it is
+ * still in the accept queue, or orphaned there. One that does not block may yet be given to epoll:
+ * servers try at once, and wait only where there is nothing. So that is believed @lately: when the
+ * server has answered and waits for more, or will wait no more.
+ */
+static inline void accepted_count(struct file *file, struct tracked *tracked,
+				  struct endpoint_shard *shard, int io_uring, int lately)
+{
+	__u32 model;
+
+	if (!file)
+		return;
+	model = io_uring ? IO_URING : io_model(file); /* its sockets may be of any kind */
+	if (model == IO_NONBLOCKING && !lately) {
+		__sync_val_compare_and_swap(&tracked->accepted, ACCEPTED_UNSEEN, ACCEPTED_UNSURE);
+		return;
+	}
+	if (__sync_lock_test_and_set(&tracked->accepted, ACCEPTED_COUNTED) == ACCEPTED_COUNTED)
+		return;
+	if (model < IO_MODELS)
+		__sync_fetch_and_add(&shard->accepted[model], 1);
+}
+
+/* A read; its request is told to the machine later. */
+static inline void accepted_count_read(struct file *file, struct tracked *tracked,
+				       struct endpoint_shard *shard, int io_uring)
+{
+	accepted_count(file, tracked, shard, io_uring,
+		       tracked->accepted == ACCEPTED_UNSURE && !conn_in_service(&tracked->conn));
+}
+
+/* The sweep passes, or the client says goodbye. */
+static inline void accepted_decide(struct sock *sk, struct tracked *tracked,
+				   struct endpoint_shard *shard)
+{
+	if (tracked->accepted == ACCEPTED_UNSURE && !conn_in_service(&tracked->conn))
+		accepted_count(sock_file(sk), tracked, shard, 0, 1);
+}
+
+/* --- events --------------------------------------------------------------------------------- */
+
+/* A server that listens without bind(2) is told its port only after it listens. */
+static inline void tracked_find_port(struct tracked *tracked, const struct sock *sk)
+{
+	if (tracked->port)
+		return;
+	tracked->port = sk->__sk_common.skc_num;
+	tracked_assign(tracked, tracked->tree);
+}
+
+/*
+ * The tree of the reading process; one that serves a socket it was handed is a service too, and may
+ * hold the listener as well. The kernel's own threads (nfsd) are in none.
+ */
+static inline __u32 reader_tree(struct task_struct *task)
+{
+	__u32 tree = tree_of(task);
+
+	if (tree || task->flags & PF_KTHREAD)
+		return tree;
+	tree = tree_found(task);
+	if (tree)
+		listeners_ask_walk();
+	return tree;
+}
+
+/* Measures @tracked where the current process is measured, which reads from it. */
+VERIFIED_ALONE int reader_assign(struct tracked *tracked)
+{
+	struct endpoint_shard *shard;
+	__u32 tree;
+
+	if (!tracked)
+		return 0;
+	shard = tracked_current(tracked);
+	tree = reader_tree(bpf_get_current_task_btf());
+	if (shard && tree == tracked->tree)
+		return 0;
+	if (!shard && tree)
+		listeners_ask_walk();
+	/* Handed over by another service, or by one that is gone. */
+	tracked_assign(tracked, tree);
+	return 0;
+}
+
+/*
+ * Where the requests of a thread are measured, if it is where they were before; else NULL, and
+ * reader_assign() finds out.
+ */
+static inline struct endpoint_shard *reader_shard(const struct tracked *tracked,
+						  const struct thread *thread)
+{
+	struct endpoint_shard *shard = tracked_current(tracked);
+
+	/* What a process becomes reaches its other threads with the next walk: so late is this. */
+	return shard && thread && thread->tree && thread->tree == tracked->tree ? shard : NULL;
+}
+
+/* What a read of @bytes begins with: BEGINS_. */
+VERIFIED_ALONE int read_begins(struct tracked *tracked, __u32 bytes)
+{
+	__u64 word;
+
+	if (!tracked || !call_word(0, bytes, &word))
+		return BEGINS_UNSEEN;
+	return conn_begins(&tracked->conn, word);
+}
+
+/*
+ * Of what was read the caller knows when it arrived, how many bytes they are, and what TCP knows.
+ * Returns whether it is of a request that is not answered yet.
+ */
+static inline int connection_read(struct tracked *tracked, struct endpoint_shard *shard,
+				  struct reading *reading)
+{
+	struct request ended = {};
+	__u32 events;
+
+	if (tracked->adopted)
+		tracked->adopted = 0;
+	if (conn_asks_bytes(&tracked->conn))
+		reading->begins = read_begins(tracked, reading->bytes);
+	reading->now = bpf_ktime_get_ns();
+	events = conn_read(&tracked->conn, reading, &ended);
+	events_record(shard, events, &ended);
+	return events != REQUEST_UNANSWERED && events != REQUEST_MULTIPLEXED;
+}
+
+static inline void connection_sent(struct tracked *tracked, __u64 now, int unread, __u32 sent_seq,
+				   __u32 bytes)
+{
+	struct endpoint_shard *shard;
+	struct request ended = {};
+	__u32 events, begins = BEGINS_UNSEEN;
+
+	if (tracked->conn.closed || tracked->adopted)
+		return;
+	if (conn_asks_sent_bytes(&tracked->conn, sent_seq))
+		begins = sent_begins(bytes);
+	events = conn_sent(&tracked->conn, now, unread, sent_seq, begins, &ended);
+	shard = events_count(events) ? tracked_shard(tracked) : NULL;
+	if (shard)
+		events_add(shard, events, &ended);
+}
+
+/* The current task is at the request, and serves; @thread: its state, if it has one. */
+static inline void connection_bind(struct tracked *tracked, struct thread *thread,
+				   struct task_struct *task, struct file *file, __u32 by_send)
+{
+	binding_make(thread, (__u64)thread, task->pid, &tracked->conn, (__u64)&tracked->conn,
+		     (__u64)file, by_send);
+}
+
+/* A read from a connection whose turns are not measured, or not any more. */
+static inline void connection_read_unmeasured(struct tracked *tracked, struct thread *thread,
+					      int unread)
+{
+	if (!conn_is_over(&tracked->conn)) {
+		conn_take(&tracked->conn);
+		conn_left(&tracked->conn, unread);
+	}
+	if (thread)
+		thread_serves(thread);
+}
+
+/* Whether someone sends who has neither read the request nor sent before. */
+static inline int sender_is_new(const struct tracked *tracked, const struct task_struct *task)
+{
+	return tracked->conn.tid != (__u32)task->pid;
+}
+
+static inline void connection_closed(struct tracked *tracked, struct file *file,
+				     const struct stream *stream)
+{
+	struct request ended = {};
+	struct endpoint_shard *shard;
+	__u32 events;
+
+	events = conn_closed(&tracked->conn, bpf_ktime_get_ns(), stream, &ended);
+	shard = tracked_shard(tracked);
+	if (!shard)
+		return;
+	if (tracked->accepted != ACCEPTED_COUNTED)
+		accepted_count(file, tracked, shard, 0, 1);
+	events_record(shard, events, &ended);
+}
+
+/*
+ * A connection that the server has closed without an answer changes its state again: to CLOSING if
+ * the client had sent its FIN before it got the server's.
+ */
+static inline void connection_left(struct tracked *tracked, int newstate)
+{
+	__u32 events = conn_left_by_both(&tracked->conn, bpf_ktime_get_ns(),
+					 newstate == TCP_CLOSING);
+	struct endpoint_shard *shard = events ? tracked_shard(tracked) : NULL;
+	struct request none = {};
+
+	if (shard)
+		events_record(shard, events, &none);
+}
+
+/* --- the sweep ------------------------------------------------------------------------------ */
+
+/*
+ * The workload of a listener was retired: a walk finds who holds it. Asked for once, as nobody may:
+ * then it is the kernel's own (nfsd), or on its way from one process to another, which asks when it
+ * reads.
+ */
+static inline void listener_seek(struct tracked *tracked)
+{
+	if (tracked->sought)
+		return;
+	tracked->sought = 1;
+	listeners_ask_walk();
+}
+
+static inline void listener_take_stock(struct sock *sk, struct tracked *tracked,
+				       struct endpoint_gauges *gauges)
+{
+	listener_count_overflows(sk, tracked);
+	gauges->listeners++;
+	gauges->accept_queue += sk->sk_ack_backlog;
+	gauges->accept_queue_limit += sk->sk_max_ack_backlog;
+}
+
+static inline void sweep_listener(struct sock *sk)
+{
+	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct endpoint_gauges *gauges;
+	__u32 slot;
+
+	if (!tracked || sk->__sk_common.skc_state != TCP_LISTEN)
+		return;
+	tracked_find_port(tracked, sk);
+	tracked_seek(tracked);
+	slot = tracked_current(tracked) ? tracked->slot : SLOT_OTHER;
+	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
+	if (!gauges)
+		return;
+	gauges->sockets++;
+	if (tracked_current(tracked))
+		listener_take_stock(sk, tracked, gauges);
+	else
+		listener_seek(tracked);
+}
+
+/* The sweep, first part: listening sockets. */
+SEC("iter/bpf_sk_storage_map")
+int requests_sweep_listeners(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct sock *sk = ctx->sk;
+
+	if (!sk || !ctx->value)
+		return 0;
+	walk_pause(ctx->meta);
+	sweep_listener(sk);
+	return 0;
+}
+
+/* Whether the thread that has begun to answer is still at it: HELD_. */
+static inline __u32 connection_held(const struct tracked *tracked, __u64 now)
+{
+	const struct conn *conn = &tracked->conn;
+	struct thread thread; /* its head is enough */
+
+	if (!conn_answered(conn) || !conn->thread || tree_runs_tasks(tracked->tree) ||
+	    bpf_probe_read_kernel(&thread, THREAD_HEAD_BYTES, (const void *)conn->thread))
+		return HELD_NOT;
+	return binding_held(conn, (__u64)conn, &thread, now);
+}
+
+/*
+ * Settles what was answered a while ago, unless its thread is not done with it, and takes stock of
+ * an open connection. What TCP has taken and not transmitted yet is an answer that has ended, but
+ * nobody knows whether it is all of it.
+ */
+static inline void sweep_connection(struct tracked *tracked, struct endpoint_shard *shard,
+				    struct endpoint_gauges *gauges, const struct stream *stream)
+{
+	__u64 arrived = tracked->conn.arrived_ns, now = bpf_ktime_get_ns();
+	struct request ended = {};
+	__u32 held;
+	int sends;
+
+	if (conn_is_over(&tracked->conn))
+		return;
+	gauges->connections++;
+	held = connection_held(tracked, now);
+	sends = conn_sends(&tracked->conn, stream);
+	if (!held && !sends && stream->sent_seq == stream->left_seq)
+		events_record(shard, conn_settle(&tracked->conn, now, &ended), &ended);
+	if (conn_in_service(&tracked->conn) || held == HELD ||
+	    (sends && conn_answered(&tracked->conn)))
+		gauges->in_service++;
+	if (!stream->unread || !arrived || !conn_queued(&tracked->conn))
+		return;
+	gauges->queued++;
+	if (!gauges->oldest_ns || arrived < gauges->oldest_ns)
+		gauges->oldest_ns = arrived;
+}
+
+#endif

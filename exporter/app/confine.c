@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/confine.h"
+
+#include <errno.h>
+#include <string.h>
+
+int confine_find_users(struct confinement *confinement, const struct confine_options *options,
+		       const struct log *log)
+{
+	struct privileges mine = { 0 };
+	int r = options->user ? user_find(options->user, &confinement->user) : 0;
+
+	if (r) {
+		log_error(log, "--security.user=%s: %s", options->user,
+			  r == -ENOENT ? "there is no such user" : strerror(-r));
+		return r;
+	}
+	privileges_read(options->proc_root, &mine); /* where unknown, none are had */
+	if (user_of_helpers(&mine, &confinement->user, &confinement->helper))
+		log_info(log, "the processes that name services and compare passwords stay root, "
+			      "who may read root's files: start with CAP_SETUID and CAP_SETGID, "
+			      "or as another user");
+	return 0;
+}
+
+int confine_prepare(struct confinement *confinement, const struct confine_options *options,
+		    const struct log *log)
+{
+	struct namer_options namer = {
+		.proc_root = options->proc_root,
+		.user = &confinement->helper,
+	};
+	int r;
+
+	confinement->sandbox = options->sandbox;
+	if (options->sandbox != SANDBOX_OFF && !sandbox_is_supported()) {
+		log_warn(log, "no sandbox: this kernel has no seccomp filters "
+			      "(CONFIG_SECCOMP_FILTER)");
+		confinement->sandbox = SANDBOX_OFF;
+	}
+	namer.sandbox = confinement->sandbox;
+	r = namer_start(&namer, &confinement->namer);
+	if (r)
+		log_error(log, "cannot start the process that names services%s%s: %s",
+			  options->user ? " as " : "", confinement->user.name, strerror(-r));
+	return r;
+}
+
+/* The fewest capabilities with which the numbers can go on being read: found by trying. */
+static uint64_t capabilities_needed(struct kernel *kernel)
+{
+	static const enum keep fewest_first[] = { KEEP_BPF, KEEP_BPF_BEFORE_5_19,
+						  KEEP_BPF_AS_ADMIN };
+	uint64_t needed = 0;
+
+	for (size_t i = 0; i < sizeof(fewest_first) / sizeof(*fewest_first); i++) {
+		needed = capabilities_of(fewest_first[i]);
+		if (!capabilities_lower(needed) && kernel_is_usable(kernel))
+			break;
+	}
+	return needed;
+}
+
+/* All that they include is also enough to read. */
+static uint64_t capabilities_to_attach(const struct features *features)
+{
+	uint64_t needed = capabilities_of(KEEP_UPROBES);
+
+	if (capabilities_lower(needed) || features_try_attach(features))
+		needed = capabilities_of(KEEP_UPROBES_AS_ADMIN);
+	return needed;
+}
+
+int confine_enter(struct confinement *confinement, struct kernel *kernel,
+		  const struct features *features, const struct log *log)
+{
+	bool attaches = features_attach(features);
+	uint64_t keep = attaches ? capabilities_to_attach(features) : capabilities_needed(kernel);
+	int r = capabilities_drop(keep, &confinement->user);
+
+	if (r) {
+		log_error(log, "cannot give up privileges%s%s: %s",
+			  *confinement->user.name ? " and become " : "", confinement->user.name,
+			  strerror(-r));
+		return r;
+	}
+	r = sandbox_enter(attaches ? SANDBOX_SERVER_ATTACHING : SANDBOX_SERVER,
+			  confinement->sandbox);
+	if (r)
+		log_error(log, "cannot enter the sandbox: %s; see --security.sandbox",
+			  strerror(-r));
+	return r;
+}
+
+bool confine_check(struct confinement *confinement, const struct log *log)
+{
+	if (namer_alive(confinement->namer))
+		return true;
+	log_error(log, "the process that names services has ended: new services that are "
+		       "in no unit and no container are named after their thread; restart "
+		       "the exporter");
+	return false;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the exporter gives up what it does not need any more, in the right order: users are found
+ * first, the namer starts before anything is loaded, the rest when all is attached and nobody is
+ * served yet. These functions log what went wrong.
+ */
+#ifndef WORKLOAD_APP_CONFINE_H
+#define WORKLOAD_APP_CONFINE_H
+
+#include <stdbool.h>
+
+#include "base/log.h"
+#include "features/features.h"
+#include "kernel/kernel.h"
+#include "security/capabilities.h"
+#include "security/namer.h"
+#include "security/sandbox.h"
+
+struct confine_options {
+	const char *user; /* to become; NULL: stay who we are */
+	enum sandbox_mode sandbox;
+	const char *proc_root; /* borrowed while the namer lives */
+};
+
+struct confinement {
+	struct user user; /* of who serves */
+	struct user helper; /* of the namer and of who compares passwords */
+	enum sandbox_mode sandbox;
+	struct namer *namer; /* owned by the caller: namer_stop() */
+};
+
+/* Finds out whom to become, before any process is started. 0 or -errno. */
+int confine_find_users(struct confinement *confinement, const struct confine_options *options,
+		       const struct log *log);
+
+/* Starts the namer, which inherits only what there is now. 0 or -errno. */
+int confine_prepare(struct confinement *confinement, const struct confine_options *options,
+		    const struct log *log);
+
+/*
+ * Drops the capabilities but for those without which this kernel does not let @kernel be read,
+ * becomes the user and enters the sandbox. Where one of @features attaches to processes as they
+ * come, that takes more. 0, or -errno: then the process must end.
+ */
+int confine_enter(struct confinement *confinement, struct kernel *kernel,
+		  const struct features *features, const struct log *log);
+
+/*
+ * Whether the namer still lives; call it when its descriptor is readable, and no more once it is
+ * false. Without the namer the exporter goes on: units and containers are known to everybody.
+ */
+bool confine_check(struct confinement *confinement, const struct log *log);
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Wiring: flags, what is loaded, who is watched, and one loop that waits for scrapes, for new or
+ * ended services and for signals. One thread, no polling.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "app/check.h"
+#include "app/confine.h"
+#include "app/say.h"
+#include "app/scrape.h"
+#include "app/serving.h"
+#include "app/systemd.h"
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "collect/collector.h"
+#include "collect/registry.h"
+#include "config/config.h"
+#include "features/features.h"
+#include "kernel/doorbell.h"
+#include "kernel/kernel.h"
+#include "kernel/loader.h"
+#include "model/ledger.h"
+#include "security/privileges.h"
+#include "version.h"
+
+#define EXIT_USAGE 2
+#define NS_PER_MS 1000000ULL
+#define REFRESH_NS (50 * NS_PER_MS) /* at least between two refreshes after rings */
+#define ADOPT_NS (400 * NS_PER_MS) /* for descriptors, and for names: the rest while serving */
+#define PROC_ROOT "/proc"
+
+struct app {
+	struct config config;
+	struct log log;
+	struct build_row build;
+	struct privileges privileges;
+	struct loader *loader;
+	struct kernel kernel;
+	struct features features;
+	struct ledger *ledger;
+	struct confinement confinement;
+	struct registry registry;
+	struct collector collector;
+	struct scrape scrape;
+	struct doorbell_reader doorbell;
+	struct serving serving;
+	struct systemd systemd;
+	int signals;
+	int epoll;
+	bool rung; /* the doorbell: the registry is to be refreshed */
+	uint64_t refreshed_ns; /* when it was, after a ring */
+};
+
+/* --- pages ---------------------------------------------------------------------------------- */
+
+static bool app_collect(void *arg, unsigned int asked, uint64_t deadline_ns,
+			struct snapshot *snapshot)
+{
+	struct app *app = arg;
+
+	return collector_collect(&app->collector, asked, deadline_ns, snapshot);
+}
+
+static int page_done(const struct app *app, const char *name, int r)
+{
+	if (r && r != -EAGAIN)
+		log_error(&app->log, "cannot render the %s page: %s", name, strerror(-r));
+	return r;
+}
+
+static int page_metrics(void *arg, const struct http_request *request, struct http_page *page)
+{
+	struct app *app = arg;
+
+	return page_done(app, "metrics", scrape_page(&app->scrape, request, page));
+}
+
+static int page_landing(void *arg, const struct http_request *request, struct http_page *page)
+{
+	struct app *app = arg;
+
+	return page_done(app, "landing", scrape_landing(&app->scrape, request, page));
+}
+
+/* --- start ---------------------------------------------------------------------------------- */
+
+/* What runs already: its listeners, who they are, and their connections. */
+static void adopt_running(struct app *app)
+{
+	int r = registry_adopt(&app->registry, clock_monotonic_ns(), ADOPT_NS);
+
+	if (r)
+		log_warn(&app->log, "services that run already are not found: %s", strerror(-r));
+}
+
+static int features_load(struct app *app)
+{
+	struct loader_options options = {
+		.privileges = &app->privileges,
+		.proc_root = PROC_ROOT,
+	};
+
+	features_plan(&options, config_features(&app->config));
+	memcpy(options.backends, app->config.backends, sizeof(options.backends));
+	return loader_new(&options, &app->loader);
+}
+
+static int features_start(struct app *app)
+{
+	const struct feature_env env = {
+		.kernel = &app->kernel,
+		.proc_root = PROC_ROOT,
+		.log = &app->log,
+	};
+	int r = kernel_open(&app->kernel, app->loader, PROC_ROOT);
+
+	if (!r)
+		r = features_open(&app->features, &env);
+	if (!r)
+		r = doorbell_open(&app->doorbell, app->loader);
+	if (r)
+		log_error(&app->log, "cannot read what the kernel measures: %s", strerror(-r));
+	return r;
+}
+
+static int measure_start(struct app *app)
+{
+	struct snapshot snapshot;
+	int r;
+
+	privileges_read(PROC_ROOT, &app->privileges); /* where unknown, reasons say less */
+	r = features_load(app);
+	if (r) {
+		log_error(&app->log, "cannot load: %s", strerror(-r));
+		return r;
+	}
+	r = say_features(&app->log, app->loader, config_features(&app->config));
+	if (r)
+		return r;
+	say_limits(&app->log, &app->privileges, PROC_ROOT);
+	r = features_start(app);
+	if (r)
+		return r;
+	app->ledger = ledger_new(app->config.grace_period_ns);
+	if (!app->ledger)
+		return -ENOMEM;
+	registry_init(&app->registry, &app->kernel, &app->features, app->ledger,
+		      app->confinement.namer);
+	app->collector.kernel = &app->kernel;
+	app->collector.features = &app->features;
+	app->collector.registry = &app->registry;
+	app->collector.ledger = app->ledger;
+	app->collector.build = &app->build;
+	app->collector.proc_root = PROC_ROOT;
+	app->collector.self_hidden = app->config.self_hidden;
+	app->scrape.collect = app_collect;
+	app->scrape.arg = app;
+	app->scrape.enabled = config_collectors(&app->config);
+	app->scrape.telemetry_path = app->config.telemetry_path;
+	adopt_running(app);
+	app_collect(app, features_collectors(), UINT64_MAX, &snapshot);
+	say_workloads(&app->log, &snapshot);
+	return 0;
+}
+
+static int server_start(struct app *app)
+{
+	const struct http_server_options pages = {
+		.metrics = page_metrics,
+		.landing = page_landing,
+		.arg = app,
+	};
+	int r = serving_start(&app->serving, &pages);
+
+	if (!r)
+		app->collector.http_refusals = http_server_refusals(
+			app->serving.server, &app->collector.http_refusals_len);
+	return r;
+}
+
+/* --- the loop ------------------------------------------------------------------------------- */
+
+static int wait_for(struct app *app, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(app->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int loop_prepare(struct app *app, const sigset_t *signals)
+{
+	int r;
+
+	app->epoll = epoll_create1(EPOLL_CLOEXEC);
+	app->signals = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (app->epoll < 0 || app->signals < 0)
+		return -errno;
+	r = wait_for(app, app->signals);
+	if (!r)
+		r = wait_for(app, namer_fd(app->confinement.namer));
+	if (!r)
+		r = wait_for(app, doorbell_fd(&app->doorbell));
+	if (!r)
+		r = wait_for(app, http_server_fd(app->serving.server));
+	return r;
+}
+
+/* How long what the doorbell, or the registry, asks for must wait: fast ones share a refresh. */
+static int refresh_wait_ms(const struct app *app)
+{
+	uint64_t now_ns = clock_monotonic_ns(), due_ns = app->refreshed_ns + REFRESH_NS;
+	uint64_t asked_ns = app->rung ? 0 : registry_due_ns(&app->registry);
+
+	if (asked_ns == UINT64_MAX)
+		return -1;
+	if (asked_ns > due_ns)
+		due_ns = asked_ns;
+	return now_ns >= due_ns ? 0 : (int)((due_ns - now_ns) / NS_PER_MS + 1);
+}
+
+/* Of two waits, where -1 is for ever. */
+static int sooner(int one_ms, int other_ms)
+{
+	return one_ms < 0 || (other_ms >= 0 && other_ms < one_ms) ? other_ms : one_ms;
+}
+
+static int loop_wait_ms(struct app *app)
+{
+	int http_ms = http_server_timeout_ms(app->serving.server),
+	    refresh_ms = refresh_wait_ms(app);
+
+	return sooner(sooner(http_ms, refresh_ms),
+		      systemd_tick(&app->systemd, clock_monotonic_ns()));
+}
+
+static void refresh_if_due(struct app *app)
+{
+	if (refresh_wait_ms(app) != 0)
+		return;
+	app->rung = false;
+	app->refreshed_ns = clock_monotonic_ns();
+	registry_refresh(&app->registry, app->refreshed_ns, 0);
+}
+
+static void namer_heard(struct app *app)
+{
+	registry_answered(&app->registry);
+	if (!confine_check(&app->confinement, &app->log))
+		epoll_ctl(app->epoll, EPOLL_CTL_DEL, namer_fd(app->confinement.namer), NULL);
+}
+
+static int loop_run(struct app *app)
+{
+	struct epoll_event events[4];
+
+	for (;;) {
+		int n = epoll_wait(app->epoll, events, 4, loop_wait_ms(app));
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		for (int i = 0; i < n; i++) {
+			if (events[i].data.fd == app->signals)
+				return 0;
+			if (events[i].data.fd == doorbell_fd(&app->doorbell)) {
+				doorbell_drain(&app->doorbell);
+				app->rung = true;
+			}
+			if (events[i].data.fd == namer_fd(app->confinement.namer))
+				namer_heard(app);
+		}
+		refresh_if_due(app);
+		n = http_server_run(app->serving.server);
+		if (n < 0)
+			return n;
+		if (!n)
+			scrape_forget(&app->scrape);
+	}
+}
+
+static void app_stop(struct app *app)
+{
+	if (app->signals >= 0)
+		close(app->signals);
+	if (app->epoll >= 0)
+		close(app->epoll);
+	serving_stop(&app->serving);
+	scrape_forget(&app->scrape);
+	systemd_close(&app->systemd);
+	if (app->doorbell.ring)
+		doorbell_close(&app->doorbell);
+	features_close(&app->features);
+	ledger_free(app->ledger);
+	kernel_close(&app->kernel);
+	loader_free(app->loader);
+	namer_stop(app->confinement.namer);
+}
+
+/* One that is too low would be noticed only when nobody can be served any more. */
+static int descriptors_check(const struct app *app)
+{
+	uint64_t limit = 0;
+	int r = descriptors_reserve(&limit);
+
+	if (r)
+		log_error(&app->log,
+			  "only %" PRIu64 " descriptors may be open, and %d are needed: raise the "
+			  "limit (ulimit -n, LimitNOFILE=)",
+			  limit, DESCRIPTORS_NEEDED);
+	return r;
+}
+
+static int app_run(struct app *app)
+{
+	struct confine_options options = {
+		.user = app->config.user,
+		.sandbox = app->config.sandbox,
+		.proc_root = PROC_ROOT,
+	};
+	sigset_t signals;
+	int r;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN); /* files are read again by themselves */
+
+	r = descriptors_check(app);
+	if (r)
+		return r;
+	r = confine_find_users(&app->confinement, &options, &app->log);
+	if (r)
+		return r;
+	r = systemd_open(&app->systemd);
+	if (r)
+		log_warn(&app->log, "cannot tell systemd that it is ready: %s", strerror(-r));
+	/* Before anything else is loaded: an address in use should not cost a second. */
+	r = serving_open(&app->serving, &app->config, &app->confinement.helper, &app->log);
+	if (!r) {
+		log_info(&app->log, "workload_exporter, version %s (branch: %s, revision: %s)",
+			 VERSION, BRANCH, REVISION);
+		r = confine_prepare(&app->confinement, &options, &app->log);
+	}
+	if (!r)
+		r = measure_start(app);
+	if (!r)
+		r = confine_enter(&app->confinement, &app->kernel, &app->features, &app->log);
+	if (!r)
+		r = server_start(app);
+	if (r)
+		return r; /* which has been said */
+	r = loop_prepare(app, &signals);
+	if (!r) {
+		systemd_notify(&app->systemd, "READY=1\nSTATUS=serving metrics");
+		r = loop_run(app);
+		systemd_notify(&app->systemd, "STOPPING=1");
+	}
+	if (r == -ESHUTDOWN)
+		log_error(&app->log, "stopping: a listening socket was shut down by somebody else "
+				     "(ss -K, or a process that shares it)");
+	else if (r)
+		log_error(&app->log, "stopping: %s", strerror(-r));
+	else
+		log_info(&app->log, "stopped: nothing is left attached");
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	const char *web_config = NULL;
+	static struct app app = {
+		.build = { .version = VERSION,
+			   .revision = REVISION,
+			   .branch = BRANCH,
+			   .compiler = "gcc " __VERSION__ },
+		.signals = -1,
+		.epoll = -1,
+		.systemd = { .notify_fd = -1 },
+	};
+	int r;
+
+	if (descriptors_fill_standard())
+		return EX_OSERR;
+	if (config_is_check(argc, argv))
+		return check_run(argc, argv, PROC_ROOT);
+	r = config_web_check_parse(&web_config, argc, argv, stdout, stderr);
+	if (r)
+		return r < 0 ? EX_USAGE : web_config ? serving_check(web_config) : EXIT_SUCCESS;
+	r = config_parse(&app.config, argc, argv, stdout, stderr);
+	if (r)
+		return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
+	app.log = (struct log){
+		.out = stderr,
+		.level = app.config.log_level,
+		.format = app.config.log_format,
+	};
+	r = app_run(&app);
+	app_stop(&app);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}

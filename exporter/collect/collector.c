@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/collector.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "collect/self.h"
+
+#define REFRESH_BUDGET_NS 15000000ULL /* for answers who services are */
+
+static bool registry_find_of(void *registry, uint32_t tree, ledger_handle *handle)
+{
+	return registry_find(registry, tree, handle);
+}
+
+static int registry_refresh_of(void *registry, uint64_t now_ns)
+{
+	return registry_refresh(registry, now_ns, REFRESH_BUDGET_NS);
+}
+
+/* --- features ------------------------------------------------------------------------------- */
+
+static int collect_feature(const struct collector *collector, size_t id,
+			   struct collection *collection)
+{
+	if (!features_on(collector->features, id))
+		return -EOPNOTSUPP;
+	return features_table[id]->collect(collector->features->states[id], collection);
+}
+
+/* What nobody can ask for, and is on, goes along with what it needs. */
+static bool goes_along(const struct collector *collector, size_t id, const struct feature *with)
+{
+	const struct feature *feature = features_table[id];
+
+	return !feature->collector && features_on(collector->features, id) &&
+	       !strcmp(feature->plan.needs, with->plan.name);
+}
+
+static int collect_with_others(const struct collector *collector, size_t id,
+			       struct collection *collection)
+{
+	int r = collect_feature(collector, id, collection);
+
+	for (size_t i = id + 1; i < features_len; i++) {
+		int also = 0;
+
+		if (goes_along(collector, i, features_table[id]))
+			also = collect_feature(collector, i, collection);
+		r = r ? r : also;
+	}
+	return r;
+}
+
+/* The rows of `workload_scrape_collector_*`, of those that were asked for. */
+static size_t collect_asked(struct collector *collector, unsigned int asked,
+			    struct collection *collection)
+{
+	size_t len = 0;
+
+	for (size_t id = 0; id < features_len; id++) {
+		const struct feature *feature = features_table[id];
+		uint64_t start_ns = clock_monotonic_ns();
+		bool is_asked = feature->collector && asked & 1U << id;
+		int r = 0;
+
+		if (is_asked || feature->always)
+			r = collect_with_others(collector, id, collection);
+		if (is_asked)
+			collector->rows[len++] = (struct collector_row){
+				.collector = feature->plan.name,
+				.duration_ns = clock_monotonic_ns() - start_ns,
+				.success = r == 0,
+			};
+	}
+	return len;
+}
+
+/* --- the exporter itself -------------------------------------------------------------------- */
+
+static bool statistics_on(const char *proc_root)
+{
+	_cleanup_(cleanup_fclose) FILE *file = NULL;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/sys/kernel/bpf_stats_enabled", proc_root);
+	file = fopen(path, "re");
+	return file && fgetc(file) == '1';
+}
+
+static void show_features(struct collector *collector, struct snapshot *snapshot)
+{
+	snapshot->maps = collector->maps;
+	for (size_t id = 0; id < features_len; id++) {
+		const struct feature *feature = features_table[id];
+		void *state = collector->features->states[id];
+
+		if (state && feature->maps)
+			snapshot->maps_len += feature->maps(state,
+							    collector->maps + snapshot->maps_len);
+		if (state && feature->show_self)
+			feature->show_self(state, snapshot);
+	}
+}
+
+static void collect_self(struct collector *collector, struct snapshot *snapshot)
+{
+	struct kernel *kernel = collector->kernel;
+
+	kernel->lost[DROP_SKIPPED] = loader_skipped(kernel->loader);
+	kernel->lost[DROP_WORKLOADS_FULL] = ledger_workloads_full(collector->ledger);
+	kernel->lost[DROP_SERIES_FULL] = ledger_rows_full(collector->ledger);
+	kernel_drops(kernel, collector->drops);
+	collector->drops[DROP_TORN].dropped += ledger_torn(collector->ledger);
+	snapshot->drops = collector->drops;
+	snapshot->drops_len = DROP_REASONS;
+	snapshot->http_refusals = collector->http_refusals;
+	snapshot->http_refusals_len = collector->http_refusals_len;
+	show_features(collector, snapshot);
+	snapshot->probes = loader_probes(kernel->loader, &snapshot->probes_len);
+	if (statistics_on(collector->proc_root)) {
+		snapshot->programs = collector->programs;
+		snapshot->programs_len = loader_programs(kernel->loader, collector->programs,
+							 COLLECTOR_PROGRAMS_MAX);
+	}
+	if (!self_read(collector->proc_root, &collector->process))
+		snapshot->process = &collector->process;
+}
+
+bool collector_collect(struct collector *collector, unsigned int asked, uint64_t deadline_ns,
+		       struct snapshot *snapshot)
+{
+	struct collection collection = {
+		.kernel = collector->kernel,
+		.ledger = collector->ledger,
+		.budget = { .deadline_ns = deadline_ns },
+		.find = registry_find_of,
+		.refresh = registry_refresh_of,
+		.registry = collector->registry,
+	};
+
+	*snapshot = (struct snapshot){ .build = collector->build };
+	snapshot->collectors = collector->rows;
+	snapshot->collectors_len = collect_asked(collector, asked, &collection);
+	if (ledger_end(collector->ledger, clock_monotonic_ns())) {
+		for (size_t i = 0; i < snapshot->collectors_len; i++)
+			collector->rows[i].success = 0;
+	}
+	for (size_t id = 0; id < features_len; id++)
+		if (features_table[id]->show && asked & 1U << id)
+			features_table[id]->show(collector->ledger, snapshot);
+	if (!collector->self_hidden)
+		collect_self(collector, snapshot);
+	return !collection.budget.cut;
+}

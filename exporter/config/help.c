@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/help.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define TEXT_COLUMN 36 /* where the help of a flag begins */
+#define DEFAULT_END 88 /* its default goes on a line of its own rather than beyond it */
+
+/* The columns of flags.def that are shown. */
+static const struct help_flag {
+	const char *option, *metavariable, *fallback, *help;
+} help_flags[] = {
+#define FLAG(option, metavariable, standard, sets, help, ...) \
+	{ (option), (metavariable), (standard), (help) },
+#define FLAG_PER_COLLECTOR FLAG
+#include "config/flags.def"
+};
+
+static const char help_head[] =
+	"workload_exporter shows, for each service of this machine, how many requests wait, how\n"
+	"long they waited and were served, what each thread pool does and what it waits for.\n"
+	"Services need no change and no restart: all of it is observed from the kernel with eBPF.\n"
+	"\n"
+	"Usage: workload_exporter [flags]\n"
+	"       workload_exporter check [--json]    What this machine allows, and what to do\n"
+	"       workload_exporter web-config check FILE   Whether FILE is good for\n"
+	"                                                 --web.config.file\n"
+	"\n"
+	"Flags (--flag=value or --flag value):\n";
+
+static const char help_tail[] =
+	"\n"
+	"Pages: PATH (metrics), / (what is attached and watched), /-/healthy (liveness).\n"
+	"\n"
+	"Privileges: root, or the capabilities CAP_BPF and CAP_PERFMON (to load and attach BPF\n"
+	"programs) and CAP_SYS_PTRACE (to identify processes of other users). Without them it\n"
+	"says what is missing; \"workload_exporter check\" tells it beforehand. All of them are\n"
+	"given up after the start, but for CAP_SYS_PTRACE in a process of its own that only says\n"
+	"who a process is. Before Linux 5.19 CAP_BPF stays as well, and with\n"
+	"--mutex.backend=uprobe all of them do.\n"
+	"\n"
+	"Example, for every interface on port 9100 with JSON logs:\n"
+	"  sudo workload_exporter --web.listen-address=:9100 --log.format=json\n";
+
+static void help_print_default(const char *value, size_t column, FILE *out)
+{
+	static const char label[] = "Default: ";
+
+	if (column + 1 + strlen(label) + strlen(value) <= DEFAULT_END)
+		fprintf(out, " %s%s", label, value);
+	else
+		fprintf(out, "\n%*s%s%s", TEXT_COLUMN, "", label, value);
+}
+
+static void help_print_flag(const struct help_flag *flag, FILE *out)
+{
+	const char *line = flag->help;
+	int written = fprintf(out, "  --%s", flag->option);
+	size_t len;
+
+	if (flag->metavariable)
+		written += fprintf(out, "=%s", flag->metavariable);
+	fprintf(out, "%*s", TEXT_COLUMN - written, "");
+	for (len = strcspn(line, "\n"); line[len]; len = strcspn(line, "\n")) {
+		fprintf(out, "%.*s\n%*s", (int)len, line, TEXT_COLUMN, "");
+		line += len + 1;
+	}
+	fputs(line, out);
+	if (flag->fallback)
+		help_print_default(flag->fallback, TEXT_COLUMN + len, out);
+	fputc('\n', out);
+}
+
+void help_print(FILE *out)
+{
+	fputs(help_head, out);
+	for (size_t i = 0; i < sizeof(help_flags) / sizeof(*help_flags); i++)
+		help_print_flag(&help_flags[i], out);
+	fputs(help_tail, out);
+}
+
+const char help_check_text[] =
+	"Tells what the exporter could measure here: every feature and hook is really loaded and\n"
+	"attached, as at the start of the exporter, and removed again; then the privileges, the\n"
+	"kernel and /proc. Of everything: yes or no, the reason, and what to do.\n"
+	"\n"
+	"Usage: workload_exporter check [--json]\n"
+	"\n"
+	"  --json    The same as one JSON object, for machines.\n"
+	"  --help    Show this help and exit.\n"
+	"\n"
+	"Exit code: 0 all default features work, 1 some do not, 2 nothing can be measured;\n"
+	"64 wrong arguments, 71 out of memory, 74 the answer could not be written.\n";
+
+const char help_web_config_text[] =
+	"Tells whether FILE, with the certificates and keys that it names, is good for\n"
+	"--web.config.file.\n"
+	"\n"
+	"Usage: workload_exporter web-config check FILE\n"
+	"\n"
+	"Exit code: 0 it is, 1 it is not (one line says why), 64 wrong arguments.\n";

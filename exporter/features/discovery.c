@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Discovery: who listens, and who belongs to whom. It measures nothing by itself; all other
+ * features ask it whose an event is.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "abi/limits.h"
+#include "features/feature.h"
+#include "kernel/table.h"
+#include "kernel/trees.h"
+
+struct discovery {
+	struct kernel *kernel;
+	struct budget_cost refresh;
+};
+
+static int discovery_fill(const struct loader *loader)
+{
+	int r = table_fill(loader_map_fd(loader, "free_trees"), TREES_MAX);
+
+	return r ? r
+		 : table_fill(loader_map_fd(loader, "free_endpoints"),
+			      loader_sizes(loader)->endpoints);
+}
+
+static int discovery_open(const struct feature_env *env, void **state)
+{
+	struct discovery *discovery = calloc(1, sizeof(*discovery));
+
+	if (!discovery)
+		return -ENOMEM;
+	discovery->kernel = env->kernel;
+	*state = discovery;
+	return 0;
+}
+
+static int discovery_refresh(void *state, struct collection *collection, uint64_t now_ns)
+{
+	(void)state;
+	return collection->refresh(collection->registry, now_ns);
+}
+
+static void tree_add(const struct collection *collection, uint32_t slot, ledger_handle handle,
+		     const struct tree *tree)
+{
+	uint64_t drops[DROP_REASONS] = { 0 };
+
+	ledger_add_processes(collection->ledger, handle, tree->processes);
+	kernel_drops_of(collection->kernel, slot, drops);
+	ledger_add_drops(collection->ledger, handle, drops);
+}
+
+static int discovery_collect(void *state, struct collection *collection)
+{
+	struct discovery *discovery = state;
+	int r = collection_step(collection, &discovery->refresh, discovery_refresh, discovery);
+	ledger_handle handle;
+	struct tree tree;
+
+	ledger_begin(collection->ledger);
+	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
+		if (collection->find(collection->registry, slot, &handle) &&
+		    trees_read(collection->kernel, slot, &tree) == 1)
+			tree_add(collection, slot, handle, &tree);
+	return r;
+}
+
+static void discovery_show(const struct ledger *ledger, struct snapshot *snapshot)
+{
+	snapshot->workloads = ledger_workloads(ledger, &snapshot->workloads_len);
+}
+
+/* Threads have no table of their own: the kernel stores what is known with each. */
+static size_t discovery_maps(void *state, struct map_row rows[static FEATURE_MAPS_MAX])
+{
+	const struct discovery *discovery = state;
+	uint64_t trees = 0, threads = 0;
+	struct tree tree;
+
+	for (uint32_t slot = 1; slot < TREES_MAX; slot++) {
+		if (trees_read(discovery->kernel, slot, &tree) != 1)
+			continue;
+		trees++;
+		threads += tree.threads;
+	}
+	rows[0] = (struct map_row){ "trees", trees, TREES_MAX - 1 };
+	rows[1] = (struct map_row){ "threads", threads, 0 };
+	return 2;
+}
+
+const struct feature feature_discovery = {
+	.plan = {
+		.name = "discovery",
+		.supports = true,
+		.backends = { { .object = "discovery" } },
+		.walks = {
+			{ "discovery_listeners", WALK_LISTENERS, { NULL } },
+			{ "discovery_connections", WALK_CONNECTIONS, { NULL } },
+			{ "discovery_processes", WALK_PROCESSES, { NULL } },
+		},
+		.fill = discovery_fill,
+	},
+	.collector = true,
+	.always = true,
+	.open = discovery_open,
+	.close = free,
+	.collect = discovery_collect,
+	.show = discovery_show,
+	.maps = discovery_maps,
+};

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a feature is: something to be measured, with its BPF object, its tables, and the rows that
+ * it fills. One file each, and a line in features.c; all others go through that table and know none
+ * of them by name. README.md beside it tells how to add one.
+ */
+#ifndef WORKLOAD_FEATURES_FEATURE_H
+#define WORKLOAD_FEATURES_FEATURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/budget.h"
+#include "base/log.h"
+#include "kernel/kernel.h"
+#include "kernel/loader.h"
+#include "model/ledger.h"
+#include "model/snapshot.h"
+
+#define FEATURE_MAPS_MAX 2U
+
+/* What a feature is opened with. All is borrowed, and outlives its state. */
+struct feature_env {
+	struct kernel *kernel;
+	const char *proc_root;
+	const struct log *log;
+	bool on; /* all hooks of the feature that is opened are there */
+};
+
+/* A scrape in progress. */
+struct collection {
+	struct kernel *kernel;
+	struct ledger *ledger;
+	struct budget budget;
+	/* Whether it is known which workload @tree is; if so, *@handle. */
+	bool (*find)(void *registry, uint32_t tree, ledger_handle *handle);
+	/* Brings that up to date. 0 or -errno. */
+	int (*refresh)(void *registry, uint64_t now_ns);
+	void *registry;
+};
+
+/* A tree that has ended: nothing of it happens any more; or one that leaves `other`. */
+struct retirement {
+	struct ledger *ledger;
+	ledger_handle handle; /* the workload that it was */
+	uint32_t tree;
+	uint64_t now_ns;
+};
+
+/*
+ * Functions that are NULL have nothing to do. @state is what open has made. All of them are called
+ * by the one thread of the exporter.
+ */
+struct feature {
+	struct feature_plan plan;
+	bool collector; /* flags and scrapes may name it; others go along with what they need */
+	bool always; /* collects for each scrape: the others rely on it */
+	const char *off; /* of --NAME.backend: the value that leaves an optional feature off */
+
+	/*
+	 * Also called where the feature is off: another one may have made its tables. 0; then
+	 * *@state NULL is as good as off; -ENOENT: there are no tables; -errno.
+	 */
+	int (*open)(const struct feature_env *env, void **state);
+	void (*close)(void *state);
+
+	/* Adds what it measures to the ledger; 0 or -errno: its part of the scrape has failed. */
+	int (*collect)(void *state, struct collection *collection);
+	/* Points the snapshot to its rows, once the ledger has ended the scrape. */
+	void (*show)(const struct ledger *ledger, struct snapshot *snapshot);
+	/* The same for what it tells of itself, as a part of the exporter. */
+	void (*show_self)(void *state, struct snapshot *snapshot);
+	/* How full its tables are, a row each. Returns how many. */
+	size_t (*maps)(void *state, struct map_row rows[static FEATURE_MAPS_MAX]);
+
+	/* Folds what it has counted so far of a tree that was in `other` and gets a name. */
+	void (*fold)(void *state, const struct retirement *retirement);
+	/* Folds what it keeps of a tree into the ledger and frees it. 0; -EAGAIN: not all yet. */
+	int (*retire)(void *state, const struct retirement *retirement);
+
+	/*
+	 * Of a feature that attaches while the exporter runs: whether that works with the
+	 * capabilities that are effective now. 0 or -errno.
+	 */
+	int (*try_attach)(void *state);
+};
+
+/*
+ * Runs @step of the feature with @state, if the scrape has the time that it cost last
+ * (budget_run()). What @step returns, or -ETIME.
+ */
+typedef int (*collection_step_fn)(void *state, struct collection *collection, uint64_t now_ns);
+int collection_step(struct collection *collection, struct budget_cost *cost,
+		    collection_step_fn step, void *state);
+
+/*
+ * The workload that @row, read from a slot of @tree, belongs to. Rows of nobody (tree 0) are those
+ * of `other`, and shown once something is in them.
+ */
+bool collection_find(const struct collection *collection, uint32_t tree, const void *row,
+		     size_t row_bytes, ledger_handle *handle);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of features, and those that are open. A set of features is a mask with bit 1 << index.
+ */
+#ifndef WORKLOAD_FEATURES_FEATURES_H
+#define WORKLOAD_FEATURES_FEATURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "features/feature.h"
+
+extern const struct feature *const features_table[];
+extern const size_t features_len;
+
+/* The index of the feature with this name; -ENOENT. */
+int features_find(const char *name);
+
+/* All that scrapes may ask for, which users call collectors; and those that measure by themselves.
+ */
+unsigned int features_collectors(void);
+unsigned int features_measuring(void);
+
+/* Those that collect for each scrape. */
+unsigned int features_always(void);
+
+/* Their names, "discovery, requests, threads", for messages. Returns @out. */
+char *features_names(unsigned int mask, char *out, size_t size);
+#define FEATURES_NAMES_BYTES 128
+
+/* What the loader is told: fills all but privileges and the root of /proc. */
+void features_plan(struct loader_options *options, unsigned int wanted);
+
+struct features {
+	const struct loader *loader; /* borrowed */
+	void *states[LOADER_FEATURES_MAX]; /* owned; NULL: not open */
+};
+
+/* Opens those whose tables are there. 0 or -errno; then some may be open all the same. */
+int features_open(struct features *features, const struct feature_env *env);
+/* Zeroed ones are nothing. */
+void features_close(struct features *features);
+
+/* Whether the feature has all its hooks and is open. */
+bool features_on(const struct features *features, size_t feature);
+
+/* Whether any that is on attaches as processes come; and whether the kernel lets it, as
+ * capabilities are now. */
+bool features_attach(const struct features *features);
+int features_try_attach(const struct features *features);
+
+#endif

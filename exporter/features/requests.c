@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests: what waits at each listening port and how long it took, observed at the sockets
+ * (bpf/requests.bpf.c) or at the system calls (bpf/requests_syscall.bpf.c).
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/limits.h"
+#include "base/clock.h"
+#include "features/feature.h"
+#include "kernel/table.h"
+#include "kernel/trees.h"
+#include "kernel/view.h"
+#include "model/counters.h"
+
+#define SWEEP_NS 1000000000ULL /* gauges of sockets are not taken more often than this */
+/*
+ * An event that another CPU has begun before a slot was closed is added to it within microseconds,
+ * or once a virtual CPU that stands still runs again.
+ */
+#define CLOSED_NS 50000000ULL
+
+/* The endpoints of the kernel side. */
+struct requests {
+	struct kernel *kernel;
+	struct view info, shards, gauges;
+	int slots, free; /* descriptors: which slot an endpoint has; slots without one */
+	uint64_t swept_ns; /* when the gauges were taken, CLOCK_MONOTONIC */
+	uint64_t *closed_ns; /* of each slot: when it was closed; 0: it is not */
+	struct budget_cost sweep, read;
+};
+
+/* Which endpoint a slot is. */
+struct endpoint {
+	uint32_t tree;
+	uint16_t port;
+};
+
+static struct endpoint_shard *shard_at(struct requests *requests, uint32_t slot, size_t i)
+{
+	return view_at(&requests->shards, (size_t)slot * requests->kernel->sizes.shards + i);
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+static void requests_close(void *state)
+{
+	struct requests *requests = state;
+
+	view_close(&requests->info);
+	view_close(&requests->shards);
+	view_close(&requests->gauges);
+	free(requests->closed_ns);
+	free(requests);
+}
+
+static int requests_open(const struct feature_env *env, void **state)
+{
+	const struct loader *loader = env->kernel->loader;
+	struct requests *requests = calloc(1, sizeof(*requests));
+	int r;
+
+	if (!requests)
+		return -ENOMEM;
+	requests->kernel = env->kernel;
+	requests->slots = loader_map_fd(loader, "endpoint_slots");
+	requests->free = loader_map_fd(loader, "free_endpoints");
+	requests->closed_ns = calloc(env->kernel->sizes.endpoints, sizeof(*requests->closed_ns));
+	r = requests->closed_ns ? 0 : -ENOMEM;
+	if (!r)
+		r = view_open(&requests->info, loader, "endpoint_info",
+			      sizeof(struct endpoint_info));
+	if (!r)
+		r = view_open(&requests->shards, loader, "endpoints",
+			      sizeof(struct endpoint_shard));
+	if (!r)
+		r = view_open(&requests->gauges, loader, "endpoint_gauges",
+			      sizeof(struct endpoint_gauges));
+	if (r)
+		requests_close(requests);
+	else
+		*state = requests;
+	return r;
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+static void shard_merge(struct endpoint_row *row, const struct endpoint_shard *shard)
+{
+	counters_merge(&row->abandoned, &shard->abandoned, sizeof(struct endpoint_counts));
+	row->duration.sum_ns += shard->queue.sum_ns + shard->service.sum_ns;
+	counters_merge(row->duration.bucket, shard->duration, sizeof(shard->duration));
+}
+
+static void gauges_fill(struct endpoint_row *row, const struct endpoint_gauges *gauges,
+			uint64_t swept_ns)
+{
+	row->queued = gauges->queued;
+	row->in_service = gauges->in_service;
+	row->connections = gauges->connections;
+	row->accept_queue = gauges->accept_queue;
+	row->accept_queue_limit = gauges->accept_queue_limit;
+	if (gauges->oldest_ns && swept_ns > gauges->oldest_ns)
+		row->oldest_queued_ns = swept_ns - gauges->oldest_ns;
+}
+
+/*
+ * Reads endpoint @slot into @row (texts are left NULL), which must not be used on failure. 1 if the
+ * slot is in use, 0 if it is not, -errno. SLOT_OTHER is always in use, and nobody's (tree 0).
+ */
+static int endpoint_read(struct requests *requests, uint32_t slot, struct endpoint *endpoint,
+			 struct endpoint_row *row)
+{
+	const struct endpoint_info *info = view_at(&requests->info, slot);
+	const struct endpoint_gauges *gauges = view_at(&requests->gauges, slot);
+
+	if (!info || !gauges)
+		return -ENOMEM;
+	if (slot != SLOT_OTHER && !__atomic_load_n(&info->used, __ATOMIC_ACQUIRE))
+		return 0;
+	memset(row, 0, sizeof(*row));
+	for (size_t i = 0; i < requests->kernel->sizes.shards; i++) {
+		const struct endpoint_shard *shard = shard_at(requests, slot, i);
+
+		if (!shard)
+			return -ENOMEM;
+		shard_merge(row, shard);
+	}
+	/* What the sweep found waiting may have been read since: ages are of that moment. */
+	gauges_fill(row, gauges, kernel_time_ns(requests->kernel, requests->swept_ns));
+	*endpoint = (struct endpoint){ info->tree, (uint16_t)info->port };
+	return 1;
+}
+
+/* --- a scrape ------------------------------------------------------------------------------- */
+
+/* Takes stock of all tracked sockets: about a hundred nanoseconds per open connection. */
+static int requests_sweep(void *state, struct collection *collection, uint64_t now_ns)
+{
+	struct requests *requests = state;
+
+	(void)collection;
+	requests->swept_ns = now_ns;
+	for (uint32_t slot = 0; slot < requests->kernel->sizes.endpoints; slot++) {
+		struct endpoint_gauges *gauges = view_at(&requests->gauges, slot);
+
+		if (!gauges)
+			return -ENOMEM;
+		memset(gauges, 0, sizeof(*gauges));
+	}
+	return loader_walk(requests->kernel->loader, WALK_SOCKETS);
+}
+
+static int requests_read(void *state, struct collection *collection, uint64_t now_ns)
+{
+	struct requests *requests = state;
+	struct endpoint endpoint;
+	struct endpoint_row row;
+	ledger_handle handle;
+	int r = 0;
+
+	(void)now_ns; /* the gauges are as old as the sweep that filled them, ages included */
+	ledger_begin_endpoints(collection->ledger);
+	for (uint32_t slot = 0; slot < requests->kernel->sizes.endpoints; slot++) {
+		int found = endpoint_read(requests, slot, &endpoint, &row);
+
+		if (found < 0)
+			r = found;
+		if (found == 1 &&
+		    collection_find(collection, endpoint.tree, &row, sizeof(row), &handle))
+			ledger_add_endpoint(collection->ledger, handle, endpoint.port, &row);
+	}
+	return r;
+}
+
+/* Without a sweep the counters are right, but the gauges are those of a sweep before. */
+static int requests_collect(void *state, struct collection *collection)
+{
+	struct requests *requests = state;
+	int swept = 0, r;
+
+	if (clock_monotonic_ns() - requests->swept_ns >= SWEEP_NS)
+		swept = collection_step(collection, &requests->sweep, requests_sweep, requests);
+	r = collection_step(collection, &requests->read, requests_read, requests);
+	return r ? r : swept;
+}
+
+static void requests_show(const struct ledger *ledger, struct snapshot *snapshot)
+{
+	snapshot->endpoints = ledger_endpoints(ledger, &snapshot->endpoints_len);
+}
+
+/* Sockets, like threads, have no table of their own; as of the last sweep. */
+static size_t requests_maps(void *state, struct map_row rows[static FEATURE_MAPS_MAX])
+{
+	struct requests *requests = state;
+	uint64_t used = 0, sockets = 0;
+
+	for (uint32_t slot = 0; slot < requests->kernel->sizes.endpoints; slot++) {
+		const struct endpoint_info *info = view_at(&requests->info, slot);
+		const struct endpoint_gauges *gauges = view_at(&requests->gauges, slot);
+
+		used += slot != SLOT_OTHER && info && info->used;
+		sockets += gauges ? gauges->sockets : 0;
+	}
+	rows[0] = (struct map_row){ "endpoints", used, requests->kernel->sizes.endpoints - 1 };
+	rows[1] = (struct map_row){ "sockets", sockets, 0 };
+	return 2;
+}
+
+/* --- the end of a tree ---------------------------------------------------------------------- */
+
+/* From now on nothing begins to be added to @slot: sockets that still remember it are stale. */
+static int endpoint_close(struct requests *requests, uint32_t slot,
+			  const struct retirement *retirement)
+{
+	const struct endpoint_info *info = view_at(&requests->info, slot);
+	struct endpoint_key key = { .tree = retirement->tree, .port = info->port };
+
+	table_delete(requests->slots, &key);
+	for (size_t i = 0; i < requests->kernel->sizes.shards; i++) {
+		struct endpoint_shard *shard = shard_at(requests, slot, i);
+
+		if (!shard)
+			return -ENOMEM;
+		__atomic_store_n(&shard->generation, info->generation + 1, __ATOMIC_SEQ_CST);
+	}
+	requests->closed_ns[slot] = retirement->now_ns;
+	return 0;
+}
+
+/* Returns a closed @slot to the kernel side, zeroed. */
+static int endpoint_free(struct requests *requests, uint32_t slot)
+{
+	struct endpoint_info *info = view_at(&requests->info, slot);
+	struct endpoint_gauges *gauges = view_at(&requests->gauges, slot);
+
+	if (!info || !gauges)
+		return -ENOMEM;
+	for (size_t i = 0; i < requests->kernel->sizes.shards; i++) {
+		struct endpoint_shard *shard = shard_at(requests, slot, i);
+
+		if (!shard)
+			return -ENOMEM;
+		memset(&shard->abandoned, 0,
+		       sizeof(*shard) - offsetof(struct endpoint_shard, abandoned));
+	}
+	trees_give_back(requests->kernel, info->tree, SHARE_ENDPOINTS);
+	memset(gauges, 0, sizeof(*gauges)); /* of the last sweep: not the next owner's */
+	*info = (struct endpoint_info){ .generation = info->generation + 1 };
+	requests->closed_ns[slot] = 0;
+	return table_push(requests->free, slot);
+}
+
+/* Adds what was counted in @slot to what the ledger keeps. 0; -EAGAIN: it could not be read. */
+static int endpoint_fold(struct requests *requests, uint32_t slot,
+			 const struct retirement *retirement)
+{
+	struct endpoint endpoint;
+	struct endpoint_row row;
+
+	if (endpoint_read(requests, slot, &endpoint, &row) != 1)
+		return -EAGAIN;
+	ledger_fold_endpoint(retirement->ledger, retirement->handle, endpoint.port, &row);
+	return 0;
+}
+
+/*
+ * The order is: no new events, wait for those under way, take what was counted, give the slot back.
+ * 0; -EAGAIN: at a later refresh.
+ */
+static int endpoint_retire(struct requests *requests, uint32_t slot,
+			   const struct retirement *retirement)
+{
+	if (!requests->closed_ns[slot] && endpoint_close(requests, slot, retirement))
+		return -EAGAIN;
+	if (retirement->now_ns - requests->closed_ns[slot] < CLOSED_NS ||
+	    endpoint_fold(requests, slot, retirement))
+		return -EAGAIN;
+	endpoint_free(requests, slot);
+	return 0;
+}
+
+/* Does @step with each endpoint of the tree. 0, or -EAGAIN of any. */
+static int endpoints_each(struct requests *requests, const struct retirement *retirement,
+			  int (*step)(struct requests *requests, uint32_t slot,
+				      const struct retirement *retirement))
+{
+	int later = 0;
+
+	for (uint32_t slot = 1; slot < requests->kernel->sizes.endpoints; slot++) {
+		const struct endpoint_info *info = view_at(&requests->info, slot);
+
+		if (info && info->used && info->tree == retirement->tree)
+			later |= step(requests, slot, retirement);
+	}
+	return later;
+}
+
+static void requests_fold(void *state, const struct retirement *retirement)
+{
+	endpoints_each(state, retirement, endpoint_fold);
+}
+
+static int requests_retire(void *state, const struct retirement *retirement)
+{
+	return endpoints_each(state, retirement, endpoint_retire);
+}
+
+const struct feature feature_requests = {
+	.plan = {
+		.name = "requests",
+		.needs = "discovery",
+		.backends = {
+			/* Three tracepoints of the socket layer came with Linux 6.3. */
+			{ "socket", "requests", 6, 3 },
+			{ "syscall", "requests_syscall", 0, 0 },
+		},
+		.walks = {
+			{ "requests_adopt", WALK_CONNECTIONS, { NULL } },
+			{ "requests_sweep_listeners", WALK_SOCKETS, { "listeners" } },
+#define LANE(i) "lane" #i,
+			{ "requests_sweep", WALK_SOCKETS, { LANE_LIST(LANE) } },
+#undef LANE
+			{ "requests_sweep_connections", WALK_SOCKETS, { "connections" } },
+		},
+	},
+	.collector = true,
+	.open = requests_open,
+	.close = requests_close,
+	.collect = requests_collect,
+	.show = requests_show,
+	.maps = requests_maps,
+	.fold = requests_fold,
+	.retire = requests_retire,
+};

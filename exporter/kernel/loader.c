@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/loader.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "identity/cgroup.h"
+#include "kernel/hooks.h"
+#include "kernel/objects.h"
+#include "kernel/programs.h"
+#include "kernel/sizes.h"
+#include "kernel/spares.h"
+#include "kernel/types.h"
+#include "kernel/uprobes.h"
+#include "kernel/walk.h"
+
+#define PROBES_MAX 64
+#define VERIFIER_LOG_BYTES (256 * 1024)
+#define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
+
+/* Its part of the loader's probes. */
+struct part {
+	size_t first_probe;
+	size_t len;
+};
+
+struct loader {
+	const struct loader_options *options; /* only while loading */
+	const struct feature_plan *plans[LOADER_FEATURES_MAX];
+	size_t features_len;
+	char *logs; /* the verifier's, VERIFIER_LOG_BYTES per probe; only while loading */
+	struct types types; /* only while loading */
+	struct object_knobs knobs;
+	struct feature_status features[LOADER_FEATURES_MAX];
+	struct object objects[LOADER_FEATURES_MAX];
+	struct part parts[LOADER_FEATURES_MAX];
+	struct probe_row probes[PROBES_MAX];
+	char probe_reasons[PROBES_MAX][HOOKS_REASON_BYTES];
+	struct bpf_program *programs[PROBES_MAX];
+	struct bpf_link *links[PROBES_MAX];
+	size_t probes_len;
+	struct walks walks;
+};
+
+/* --- why not ------------------------------------------------------------------------------- */
+
+static bool probe_is_of(const struct loader *loader, size_t probe, size_t id)
+{
+	return strcmp(loader->probes[probe].feature, loader->plans[id]->name) == 0;
+}
+
+static const char *probe_log(const struct loader *loader, size_t probe)
+{
+	return loader->logs + probe * VERIFIER_LOG_BYTES;
+}
+
+/* Finds the hooks of a feature that this kernel does not have, and names them in @missing. */
+static void feature_find_missing(struct loader *loader, size_t id, char *missing, size_t size)
+{
+	const struct part *part = &loader->parts[id];
+
+	hooks_find_missing(types_get(&loader->types), loader->programs + part->first_probe,
+			   part->len, loader->probe_reasons + part->first_probe, missing, size);
+}
+
+/* Each program has a log of its own: the one that was written to is the one that was refused. */
+static void feature_find_refused(struct loader *loader, size_t id, struct refusal *refusal)
+{
+	for (size_t i = 0; i < loader->probes_len; i++) {
+		if (!probe_is_of(loader, i, id) || !*probe_log(loader, i))
+			continue;
+		refusal->program = loader->probes[i].probe;
+		refusal->log = probe_log(loader, i);
+		text_copy(loader->probe_reasons[i], HOOKS_REASON_BYTES,
+			  "the verifier of this kernel refuses it");
+	}
+}
+
+static void feature_fail(struct loader *loader, size_t id, const char *step, int error)
+{
+	struct feature_status *feature = &loader->features[id];
+	char missing[REFUSAL_REASON_BYTES / 2], needs[64];
+	struct refusal refusal = {
+		.step = step,
+		.error = error,
+		.missing = missing,
+		.program = "",
+		.log = "",
+		.needs = needs,
+		.btf = access(KERNEL_TYPES, R_OK) == 0,
+		.privileges = loader->options->privileges,
+	};
+
+	snprintf(needs, sizeof(needs), "Linux %u.%u or later", feature->since_major,
+		 feature->since_minor);
+	feature_find_missing(loader, id, missing, sizeof(missing));
+	if (error == -EINVAL && !*missing)
+		hooks_find_missing_map(loader->objects[id].bpf, missing, sizeof(missing));
+	feature_find_refused(loader, id, &refusal);
+	refusal_explain(&refusal, feature->reason, feature->remedy);
+}
+
+/* --- loading ------------------------------------------------------------------------------- */
+
+/* The first object makes the shared maps; the others borrow them by name. */
+static int object_share_maps(struct loader *loader, size_t id)
+{
+	struct bpf_map *map;
+	int fd, r;
+
+	bpf_object__for_each_map(map, loader->objects[id].bpf)
+	{
+		if (strchr(bpf_map__name(map), '.'))
+			continue; /* .rodata, .bss: the object's own */
+		fd = loader_map_fd(loader, bpf_map__name(map));
+		r = fd >= 0 ? bpf_map__reuse_fd(map, fd)
+			    : map_sizes_apply(&loader->knobs.sizes, map);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int map_fd_of(const void *loader, const char *name)
+{
+	return loader_map_fd(loader, name);
+}
+
+static int program_attach(struct loader *loader, size_t probe)
+{
+	struct bpf_program *program = loader->programs[probe];
+	const char *name = bpf_program__name(program);
+
+	if (hook_is_by_process(bpf_program__section_name(program)))
+		return hooks_can_probe_processes() ? 0 : -EOPNOTSUPP;
+	if (walks_have(&loader->walks, name))
+		return walks_attach(&loader->walks, program, map_fd_of, loader);
+	loader->links[probe] = bpf_program__attach(program);
+	return loader->links[probe] ? 0 : -errno;
+}
+
+static void feature_list_probes(struct loader *loader, size_t id)
+{
+	struct part *part = &loader->parts[id];
+	struct bpf_program *program;
+
+	part->first_probe = loader->probes_len;
+	bpf_object__for_each_program(program, loader->objects[id].bpf)
+	{
+		if (loader->probes_len == PROBES_MAX)
+			return;
+		if (!bpf_program__autoload(program))
+			continue;
+		part->len++;
+		if (hook_is_by_process(bpf_program__section_name(program)))
+			uprobes_prepare(program);
+		loader->programs[loader->probes_len] = program;
+		bpf_program__set_log_buf(program,
+					 loader->logs + loader->probes_len * VERIFIER_LOG_BYTES,
+					 VERIFIER_LOG_BYTES);
+		loader->probes[loader->probes_len++] = (struct probe_row){
+			.feature = loader->plans[id]->name,
+			.probe = bpf_program__name(program),
+		};
+	}
+}
+
+static int feature_attach(struct loader *loader, size_t id)
+{
+	for (size_t i = 0; i < loader->probes_len; i++) {
+		int r;
+
+		if (!probe_is_of(loader, i, id))
+			continue;
+		r = program_attach(loader, i);
+		if (r) {
+			char step[128];
+
+			snprintf(step, sizeof(step), "attaching %s", loader->probes[i].probe);
+			snprintf(loader->probe_reasons[i], HOOKS_REASON_BYTES,
+				 "cannot be attached: %s", strerror(-r));
+			feature_fail(loader, id, step, r);
+			return r;
+		}
+		loader->probes[i].attached = 1;
+	}
+	return 0;
+}
+
+/* Half a feature would give half the numbers: what could be attached is detached again. */
+static void feature_detach(struct loader *loader, size_t id)
+{
+	for (size_t i = 0; i < loader->probes_len; i++) {
+		if (!probe_is_of(loader, i, id))
+			continue;
+		bpf_link__destroy(TAKE_PTR(loader->links[i]));
+		walks_detach(&loader->walks, loader->probes[i].probe);
+		loader->probes[i].attached = 0;
+	}
+}
+
+static size_t backends_len(const struct feature_plan *plan)
+{
+	size_t len = 0;
+
+	while (len < FEATURE_BACKENDS_MAX && plan->backends[len].object)
+		len++;
+	return len;
+}
+
+static void feature_since(struct feature_status *feature, const struct feature_backend *backend)
+{
+	struct utsname machine = { 0 };
+
+	uname(&machine);
+	feature->since_major = backend->since_major ? backend->since_major : 5;
+	feature->since_minor = backend->since_major ? backend->since_minor
+						    : refusal_oldest_minor(machine.machine);
+}
+
+/* The backend that was asked for; else the first whose hooks the kernel has, else the last. */
+static int feature_open_object(struct loader *loader, size_t id)
+{
+	const struct feature_plan *plan = loader->plans[id];
+	size_t len = backends_len(plan);
+	int asked = loader->options->backends[id], r;
+
+	for (size_t i = asked == BACKEND_AUTO ? 0 : (size_t)asked;; i++) {
+		const struct feature_backend *backend = &plan->backends[i];
+		struct feature_status *feature = &loader->features[id];
+
+		feature->backend = backend->label;
+		feature_since(feature, backend);
+		r = object_open(backend->object, &loader->knobs, &loader->objects[id]);
+		if (r || asked != BACKEND_AUTO || i + 1 == len ||
+		    object_has_hooks(&loader->objects[id], types_get(&loader->types)))
+			return r;
+		object_close(&loader->objects[id]);
+	}
+}
+
+static void feature_open(struct loader *loader, size_t id)
+{
+	struct feature_status *feature = &loader->features[id];
+	int r;
+
+	if (!(loader->options->wanted & 1U << id)) {
+		text_copy(feature->reason, sizeof(feature->reason), "not wanted");
+		return;
+	}
+	r = feature_open_object(loader, id);
+	if (r)
+		feature_fail(loader, id, "opening", r);
+	else
+		feature_list_probes(loader, id);
+}
+
+static int object_load(struct loader *loader, size_t id, const char **step)
+{
+	int r;
+
+	*step = "sharing maps";
+	r = object_share_maps(loader, id);
+	if (!r) {
+		*step = "loading";
+		r = bpf_object__load(loader->objects[id].bpf);
+	}
+	if (!r && loader->plans[id]->fill) {
+		*step = "filling tables";
+		r = loader->plans[id]->fill(loader);
+	}
+	return r;
+}
+
+static void feature_load(struct loader *loader, size_t id)
+{
+	const char *step;
+	int r;
+
+	if (!loader->objects[id].bpf)
+		return; /* it could not be opened */
+	r = object_load(loader, id, &step);
+	if (r)
+		feature_fail(loader, id, step, r);
+	else if (feature_attach(loader, id))
+		feature_detach(loader, id);
+	else
+		loader->features[id].on = true;
+}
+
+/* The index of the feature that @id needs; its own: none. */
+static size_t feature_needed(const struct loader *loader, size_t id)
+{
+	const char *needs = loader->plans[id]->needs;
+
+	for (size_t i = 0; needs && i < id; i++)
+		if (!strcmp(needs, loader->plans[i]->name))
+			return i;
+	return id;
+}
+
+static void feature_load_after(struct loader *loader, size_t id)
+{
+	size_t needed = feature_needed(loader, id);
+	struct feature_status *feature = &loader->features[id];
+	char missing[REFUSAL_REASON_BYTES];
+
+	if (needed == id || loader->features[needed].on) {
+		feature_load(loader, id);
+		return;
+	}
+	snprintf(feature->reason, sizeof(feature->reason), "needs the feature %s",
+		 loader->plans[needed]->name);
+	snprintf(feature->remedy, sizeof(feature->remedy), "do first what %s asks for",
+		 loader->plans[needed]->name);
+	feature_find_missing(loader, id, missing, sizeof(missing));
+}
+
+/* What is known of the features before anything is opened. */
+static int features_list(struct loader *loader)
+{
+	int r = 0;
+
+	for (size_t id = 0; id < loader->features_len; id++) {
+		const struct feature_plan *plan = loader->plans[id];
+
+		loader->features[id] = (struct feature_status){
+			.name = plan->name,
+			.optional = plan->optional,
+			.supports = plan->supports,
+		};
+		feature_since(&loader->features[id], &plan->backends[0]);
+		for (size_t i = 0; !r && i < FEATURE_WALKS_MAX && plan->walks[i].program; i++)
+			r = walks_add(&loader->walks, &plan->walks[i]);
+	}
+	return r;
+}
+
+static void features_load(struct loader *loader)
+{
+	for (size_t id = 0; id < loader->features_len; id++)
+		feature_open(loader, id);
+	types_forget(&loader->types);
+	for (size_t id = 0; id < loader->features_len; id++)
+		if (loader->options->wanted & 1U << id)
+			feature_load_after(loader, id);
+}
+
+static int knobs_read(struct object_knobs *knobs, const char *proc_root, const struct btf *types)
+{
+	struct cgroup_hierarchies hierarchies;
+	int r = map_sizes_read(&knobs->sizes);
+
+	if (r < 0)
+		return r;
+	cgroup_hierarchies_read(proc_root, &hierarchies);
+	knobs->hierarchy = hierarchies.v1;
+	knobs->spares = spares_are_needed(types);
+	knobs->casts = hooks_have_cast(types);
+	knobs->storage_refuses = hooks_storage_refuses(types);
+	knobs->mib_overflows = hooks_net_counter(types, "LINUX_MIB_LISTENOVERFLOWS");
+	knobs->mib_deferred = hooks_net_counter(types, "LINUX_MIB_TCPDEFERACCEPTDROP");
+	return 0;
+}
+
+int loader_new(const struct loader_options *options, struct loader **out)
+{
+	/* Pages that no refused program is written about are never touched. */
+	_cleanup_(cleanup_free) char *logs = calloc(PROBES_MAX, VERIFIER_LOG_BYTES);
+	_cleanup_(cleanup_free) struct loader *loader = calloc(1, sizeof(*loader));
+	int r;
+
+	if (!loader || !logs)
+		return -ENOMEM;
+	libbpf_set_print(NULL); /* reasons are reported by feature */
+	loader->options = options;
+	memcpy(loader->plans, options->plans, sizeof(loader->plans));
+	loader->features_len = options->plans_len;
+	loader->logs = logs;
+	r = features_list(loader);
+	if (!r)
+		r = knobs_read(&loader->knobs, options->proc_root, types_get(&loader->types));
+	if (!r)
+		features_load(loader);
+	types_forget(&loader->types);
+	loader->options = NULL;
+	loader->logs = NULL;
+	if (!r)
+		*out = TAKE_PTR(loader);
+	return r;
+}
+
+void loader_free(struct loader *loader)
+{
+	if (!loader)
+		return;
+	walks_detach_all(&loader->walks);
+	for (size_t i = 0; i < loader->probes_len; i++)
+		bpf_link__destroy(loader->links[i]);
+	for (size_t id = 0; id < loader->features_len; id++)
+		object_close(&loader->objects[id]);
+	free(loader);
+}
+
+/* --- questions ----------------------------------------------------------------------------- */
+
+const struct feature_status *loader_feature(const struct loader *loader, size_t feature)
+{
+	return &loader->features[feature];
+}
+
+const struct probe_row *loader_probes(const struct loader *loader, size_t *len)
+{
+	*len = loader->probes_len;
+	return loader->probes;
+}
+
+const char *loader_probe_hook(const struct loader *loader, size_t probe)
+{
+	return bpf_program__section_name(loader->programs[probe]);
+}
+
+const char *loader_probe_reason(const struct loader *loader, size_t probe)
+{
+	if (loader->probes[probe].attached)
+		return "";
+	return *loader->probe_reasons[probe] ? loader->probe_reasons[probe] : "its feature is off";
+}
+
+int loader_map_fd(const struct loader *loader, const char *name)
+{
+	struct bpf_map *map;
+
+	for (size_t id = 0; id < loader->features_len; id++) {
+		if (!loader->objects[id].bpf)
+			continue;
+		map = bpf_object__find_map_by_name(loader->objects[id].bpf, name);
+		if (map && bpf_map__fd(map) >= 0)
+			return bpf_map__fd(map);
+	}
+	return -ENOENT;
+}
+
+const struct map_sizes *loader_sizes(const struct loader *loader)
+{
+	return &loader->knobs.sizes;
+}
+
+bool loader_can_walk(const struct loader *loader, enum walk walk)
+{
+	return walks_can(&loader->walks, walk);
+}
+
+int loader_walk(struct loader *loader, enum walk walk)
+{
+	return loader_walk_rows(loader, walk, NULL, NULL);
+}
+
+int loader_walk_rows(struct loader *loader, enum walk walk, walk_row_fn row, void *arg)
+{
+	struct walk_cursor begin = { 0 };
+
+	return walks_run(&loader->walks, walk, &begin, UINT64_MAX, row, arg);
+}
+
+int loader_walk_some(struct loader *loader, enum walk walk, struct walk_cursor *cursor,
+		     uint64_t until_ns)
+{
+	return walks_run(&loader->walks, walk, cursor, until_ns, NULL, NULL);
+}
+
+struct bpf_program *loader_program(const struct loader *loader, const char *name)
+{
+	for (size_t i = 0; i < loader->probes_len; i++)
+		if (strcmp(loader->probes[i].probe, name) == 0)
+			return loader->programs[i];
+	return NULL;
+}
+
+uint64_t loader_skipped(const struct loader *loader)
+{
+	return spares_skipped(loader->programs, loader->probes_len);
+}
+
+size_t loader_programs(const struct loader *loader, struct program_row *rows, size_t cap)
+{
+	return programs_read(loader->programs, loader->probes, loader->probes_len, rows, cap);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/objects.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "kernel/hooks.h"
+#include "kernel/spares.h"
+#include "skeletons.h"
+
+#define OBJECT_PROGRAMS_MAX 32
+
+#define OBJECT_OPEN(name)                                                               \
+	static void name##_destroy(void *skeleton)                                      \
+	{                                                                               \
+		name##_bpf__destroy(skeleton);                                          \
+	}                                                                               \
+	static int name##_open(const struct object_knobs *knobs, struct object *object) \
+	{                                                                               \
+		struct name##_bpf *skeleton = name##_bpf__open();                       \
+                                                                                        \
+		if (!skeleton)                                                          \
+			return -errno;                                                  \
+		skeleton->rodata->cpus = knobs->sizes.cpus;                             \
+		skeleton->rodata->shards = knobs->sizes.shards;                         \
+		skeleton->rodata->endpoints_max = knobs->sizes.endpoints;               \
+		skeleton->rodata->pools_max = knobs->sizes.pools;                       \
+		skeleton->rodata->hierarchy = knobs->hierarchy;                         \
+		skeleton->rodata->spares = knobs->spares;                               \
+		skeleton->rodata->casts = knobs->casts;                                 \
+		skeleton->rodata->storage_refuses = knobs->storage_refuses;             \
+		skeleton->rodata->mib_overflows = knobs->mib_overflows;                 \
+		skeleton->rodata->mib_deferred = knobs->mib_deferred;                   \
+		if (!knobs->spares)                                                     \
+			spares_leave_out(skeleton->obj);                                \
+		*object = (struct object){ skeleton->obj, skeleton, name##_destroy };   \
+		return 0;                                                               \
+	}
+SKELETON_LIST(OBJECT_OPEN)
+
+int object_open(const char *name, const struct object_knobs *knobs, struct object *object)
+{
+	static const struct {
+		const char *name;
+		int (*open)(const struct object_knobs *knobs, struct object *object);
+	} objects[] = {
+#define OBJECT(name) { #name, name##_open },
+		SKELETON_LIST(OBJECT)
+#undef OBJECT
+	};
+
+	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
+		if (!strcmp(name, objects[i].name))
+			return objects[i].open(knobs, object);
+	return -ENOENT;
+}
+
+void object_close(struct object *object)
+{
+	if (object->skeleton)
+		object->destroy(object->skeleton);
+	*object = (struct object){ 0 };
+}
+
+bool object_has_hooks(const struct object *object, const struct btf *types)
+{
+	char reasons[OBJECT_PROGRAMS_MAX][HOOKS_REASON_BYTES] = { 0 }, missing[256];
+	struct bpf_program *programs[OBJECT_PROGRAMS_MAX], *program;
+	size_t len = 0;
+
+	bpf_object__for_each_program(program, object->bpf) if (len < OBJECT_PROGRAMS_MAX)
+		programs[len++] = program;
+	hooks_find_missing(types, programs, len, reasons, missing, sizeof(missing));
+	return !*missing;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walks: iterator programs of the kernel side that user space runs, over descriptors, tasks,
+ * sockets and connections. Which programs make up a walk depends on the features that are loaded.
+ */
+#ifndef WORKLOAD_KERNEL_WALK_H
+#define WORKLOAD_KERNEL_WALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/discovery.h"
+#include "abi/limits.h"
+
+struct bpf_link;
+struct bpf_program;
+
+enum walk {
+	WALK_LISTENERS,
+	WALK_CONNECTIONS,
+	WALK_TASKS,
+	WALK_WAITS,
+	WALK_SOCKETS,
+	WALK_PROCESSES
+};
+
+#define WALK_PROGRAMS_MAX 16
+#define WALK_MAPS_MAX ((int)LANES)
+
+/* A program that is run as a part of @walk, once through each of the maps, if it has any. */
+struct walk_program {
+	const char *program;
+	enum walk walk;
+	const char *maps[WALK_MAPS_MAX];
+};
+
+/* What the program of WALK_PROCESSES writes; the other walks write nothing. */
+typedef void (*walk_row_fn)(void *arg, const struct tree_process *process);
+
+/* Zeroed: none. */
+struct walks {
+	const struct walk_program *programs[WALK_PROGRAMS_MAX]; /* in the order in which they run */
+	size_t len;
+	/* Owned; NULL where a program is not attached. */
+	struct bpf_link *links[WALK_PROGRAMS_MAX][WALK_MAPS_MAX];
+};
+
+/* Adds a program, which is borrowed, behind the others. -ENOSPC if there are too many. */
+int walks_add(struct walks *walks, const struct walk_program *program);
+
+/* Whether a program of this name was added. */
+bool walks_have(const struct walks *walks, const char *program);
+
+/* Whether any program of @walk is attached. */
+bool walks_can(const struct walks *walks, enum walk walk);
+
+/* The descriptor of map @name, or -errno. */
+typedef int (*walk_map_fn)(const void *arg, const char *name);
+
+/* Makes @program, which was added, ready to run through the maps that it goes through. 0 or -errno.
+ */
+int walks_attach(struct walks *walks, const struct bpf_program *program, walk_map_fn map_fd,
+		 const void *arg);
+void walks_detach(struct walks *walks, const char *program);
+void walks_detach_all(struct walks *walks);
+
+/* Where a walk is to be carried on; all zeros: at its begin. */
+struct walk_cursor {
+	int at; /* which program and map */
+	int fd; /* that is being read; 0: none */
+};
+
+/*
+ * Runs all programs of @walk; @row, which may be NULL, is called with what they write. 0: to their
+ * end. 1: to @until_ns (CLOCK_MONOTONIC), or somewhat later; @cursor tells where to go on.
+ * -EOPNOTSUPP if none is attached; -errno. @cursor is where it began unless 1 is returned.
+ */
+int walks_run(const struct walks *walks, enum walk walk, struct walk_cursor *cursor,
+	      uint64_t until_ns, walk_row_fn row, void *arg);
+
+/* The walk is not carried on. */
+void walk_cursor_reset(struct walk_cursor *cursor);
+
+#endif

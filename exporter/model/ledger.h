@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ledger: rows of workloads, endpoints and pools that outlive the processes behind them, so
+ * that counters never go backwards.
+ *
+ * The kernel side counts per tree (a listening process and its descendants). Several trees can be
+ * one workload: workers that share a port, a service that was restarted. Each row here has a base,
+ * to which trees that ended were folded, and per scrape the sum of the base and the live trees:
+ *
+ *	handle = ledger_join(ledger, &identity, user);	when a tree is found
+ *
+ *	ledger_begin(ledger);					a scrape
+ *	ledger_add_processes(ledger, handle, 3);		for each live tree
+ *	ledger_begin_endpoints(ledger);				if it reads endpoints
+ *	ledger_add_endpoint(ledger, handle, 8080, &part);
+ *	ledger_begin_pools(ledger);				if it reads pools
+ *	ledger_add_pool(ledger, handle, POOL_SERVING, "worker-#", &part);
+ *	ledger_end(ledger, now);
+ *	rows = ledger_endpoints(ledger, &len);
+ *
+ *	ledger_fold_endpoint(ledger, handle, 8080, &part);	a tree ended: its last values
+ *	ledger_fold_pool(ledger, handle, POOL_SERVING, "worker-#", &part);
+ *
+ * A tree's values are those since it was founded, so they are either added (it lives) or folded
+ * (it ended), never both in one scrape, and never added again after they were folded. A fold may
+ * come between scrapes or inside one and shows in the next ledger_end.
+ *
+ * Counters and histograms of parts are added; gauges too, except oldest_queued_ns, whose maximum
+ * counts. Gauges of folded parts are ignored. In a part the names are ignored.
+ *
+ * What is shown as a counter never decreases while its row exists: if a sum falls back (the shards
+ * of a pool are read at different instants) the earlier value is shown until the sum is past it. So
+ * that one wrong reading does not show for days, times that the threads of a pool cannot have spent
+ * since the scrape before are refused, once: that scrape shows the earlier ones.
+ *
+ * A row without live parts stays, its gauges 0, for grace_ns from the first ledger_end that finds
+ * it so; then ledger_end removes it, its history with it, although its workload may live: its place
+ * is free, and if it comes back it starts from 0. Row (other, other) always stays. A workload
+ * without processes and parts goes in the same way. So everything is shown once at least.
+ *
+ * Not thread-safe: the caller serialises. Times are CLOCK_MONOTONIC.
+ */
+#ifndef WORKLOAD_MODEL_LEDGER_H
+#define WORKLOAD_MODEL_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "identity/identity.h"
+#include "model/snapshot.h"
+
+/*
+ * Bounds, `other` included. A row costs twice its size (its sum and what is shown: 7.4 KB for an
+ * endpoint, 5.6 KB for a pool) and half of that again once something was folded to it. So ten
+ * services of two ports and five pools have 0.4 MB, and a ledger full of rows with history 30 MB.
+ */
+#define LEDGER_WORKLOADS_MAX 256
+#define LEDGER_ENDPOINTS_MAX 1024
+#define LEDGER_POOLS_MAX 2048
+/* One workload with endless ports or pool names must not starve the others. Without `other`. */
+#define LEDGER_WORKLOAD_PORTS_MAX 64
+#define LEDGER_WORKLOAD_POOLS_MAX 128 /* 64 names, each in both roles */
+#define LEDGER_DETOURS_MAX 2048 /* ports, and pools, that are known one by one to be in `other` */
+#define LEDGER_LABEL_LEN 48 /* longer pool names are cut; the longest are in features/threads.h */
+
+/*
+ * A workload. Stays good as long as the workload is not removed, so a tree can keep it: each
+ * scrape that adds something to it keeps the workload. Used after that, it stands for `other`,
+ * counted in ledger_workloads_full().
+ */
+typedef uint32_t ledger_handle;
+#define LEDGER_OTHER 0U /* workload `other`: always there, shown once something was added */
+#define LEDGER_OTHER_TEXT "other" /* as workload, port and pool */
+
+struct ledger;
+
+/* NULL if there is no memory. */
+struct ledger *ledger_new(uint64_t grace_ns);
+void ledger_free(struct ledger *ledger);
+static inline void ledger_freep(struct ledger **ledger)
+{
+	ledger_free(*ledger);
+}
+
+/*
+ * A tree of @user (an id in the initial user namespace) becomes part of the workload
+ * identity->name, which is made if there is none. The first identity whose executable is known
+ * stays until a process of the workload may have gone: it is replaced if the last scrape found no
+ * process, or if a tree was folded since. Where the table is full, the workload that no tree is
+ * part of, and was left last, is removed with its rows before its grace is over. LEDGER_OTHER for
+ * the name "other", and, counted in ledger_workloads_full(), if there is no room, the user has its
+ * share (machine/shares.h), or there is no memory. In workload `other` every port and pool is
+ * "other".
+ */
+ledger_handle ledger_join(struct ledger *ledger, const struct identity *identity, uint32_t user);
+
+/* A tree is no part of it any more: to be called once for each join. */
+void ledger_leave(struct ledger *ledger, ledger_handle handle);
+
+/* Whether a tree of @user that was put into `other` would get a workload of its own now. */
+bool ledger_has_room(const struct ledger *ledger, uint32_t user);
+
+/* Starts a scrape. */
+void ledger_begin(struct ledger *ledger);
+
+/*
+ * Says that this scrape adds all endpoints, or all pools, that live: their values become those of
+ * the base, their gauges 0. Those that a scrape does not read are not shown after it, and grow no
+ * older by it: a scrape that asks for threads only must not end the counters of requests.
+ */
+void ledger_begin_endpoints(struct ledger *ledger);
+void ledger_begin_pools(struct ledger *ledger);
+
+void ledger_add_processes(struct ledger *ledger, ledger_handle handle, uint64_t processes);
+
+/*
+ * What a tree has lost, by reason: added while it lives, folded once when it ends or becomes
+ * another workload. So each loss is one workload's.
+ */
+void ledger_add_drops(struct ledger *ledger, ledger_handle handle,
+		      const uint64_t drops[static DROP_REASONS]);
+void ledger_fold_drops(struct ledger *ledger, ledger_handle handle,
+		       const uint64_t drops[static DROP_REASONS]);
+
+/*
+ * Adds or folds to row (workload, @port) or (workload, @pool, @role). Port 0 and the pools "other",
+ * "" and NULL are `other`. A port or pool for which there is no room goes to row (workload, other),
+ * a pool to that of its role, or, if there is no room even for that, to (other, other);
+ * ledger_rows_full() counts each part once.
+ *
+ * What was once added to `other` stays there for its life, although rows may become free meanwhile:
+ * its values are those since its tree was founded, so in a row of its own they would appear a
+ * second time. "It" is the port or pool of the workload, as parts have no other identity: all parts
+ * of it, whichever tree they are of, share its fate until none was added for longer than grace_ns.
+ * After that it gets a row if there is room. Ports and pools that are new get a free row at once.
+ *
+ * Which ones are in `other` is remembered for LEDGER_DETOURS_MAX of each kind. A workload that has
+ * more is crowded: all its new ports (or pools) go to `other`, until nothing that went there
+ * unremembered was added for longer than grace_ns.
+ */
+void ledger_add_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
+			 const struct endpoint_row *part);
+void ledger_add_pool(struct ledger *ledger, ledger_handle handle, enum pool_role role,
+		     const char *pool, const struct pool_row *part);
+void ledger_fold_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
+			  const struct endpoint_row *part);
+void ledger_fold_pool(struct ledger *ledger, ledger_handle handle, enum pool_role role,
+		      const char *pool, const struct pool_row *part);
+
+/*
+ * Ends a scrape: clamps counters, removes what is past its grace, sorts. -ENOMEM: the arrays of the
+ * scrape before are still shown, and nothing was removed.
+ */
+int ledger_end(struct ledger *ledger, uint64_t now_ns);
+
+/*
+ * The rows of the last ledger_end, of what its scrape has read, sorted by workload (bytes), then by
+ * port (number, `other` first) or by role and pool (bytes). The arrays and the texts in them are
+ * good until the next ledger_join or ledger_begin_.
+ */
+const struct workload_row *ledger_workloads(const struct ledger *ledger, size_t *len);
+const struct endpoint_row *ledger_endpoints(const struct ledger *ledger, size_t *len);
+const struct pool_row *ledger_pools(const struct ledger *ledger, size_t *len);
+
+/*
+ * Since ledger_new: how often a workload did not fit; how many parts were put into `other` for want
+ * of a row, each of them once, or lost for want of memory.
+ */
+uint64_t ledger_workloads_full(const struct ledger *ledger);
+uint64_t ledger_rows_full(const struct ledger *ledger);
+
+/* Since ledger_new: how often the times of a pool were refused. */
+uint64_t ledger_torn(const struct ledger *ledger);
+
+#endif

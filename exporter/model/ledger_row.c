@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/ledger_row.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/snapshot.h"
+
+#define WORD_OF(type, member) (offsetof(type, member) / sizeof(ledger_word))
+
+#define ENDPOINT_COUNTERS \
+	((sizeof(struct endpoint_counts) + sizeof(struct hist)) / sizeof(ledger_word))
+#define ENDPOINT_GAUGES 6
+#define LATE_NS 1000000000ULL /* by which two readings may be further apart than they say */
+#define POOL_COUNTERS (STATES + 2 + sizeof(struct pool_waits) / sizeof(ledger_word))
+
+static const char *const role_names[] = {
+#define ROLE(id, label) [POOL_##id] = label,
+	POOL_ROLE_LIST(ROLE)
+#undef ROLE
+};
+
+const struct ledger_row_kind ledger_endpoint_rows = {
+	.words = sizeof(struct endpoint_row) / sizeof(ledger_word),
+	.texts = 2,
+	.counters = WORD_OF(struct endpoint_row, abandoned),
+	.counters_len = ENDPOINT_COUNTERS,
+	.gauges = WORD_OF(struct endpoint_row, queued),
+	.gauges_len = ENDPOINT_GAUGES,
+	.maximum = WORD_OF(struct endpoint_row, oldest_queued_ns),
+	.rows_max = LEDGER_ENDPOINTS_MAX,
+	.share_max = LEDGER_WORKLOAD_PORTS_MAX,
+	.index = 0,
+};
+
+const struct ledger_row_kind ledger_pool_rows = {
+	.words = sizeof(struct pool_row) / sizeof(ledger_word),
+	.texts = 3,
+	.numbers = role_names,
+	.counters = WORD_OF(struct pool_row, thread_ns),
+	.counters_len = POOL_COUNTERS,
+	.gauges = WORD_OF(struct pool_row, threads),
+	.gauges_len = STATES,
+	.times = WORD_OF(struct pool_row, thread_ns),
+	.times_len = STATES,
+	.exited = WORD_OF(struct pool_row, exited),
+	.rows_max = LEDGER_POOLS_MAX,
+	.share_max = LEDGER_WORKLOAD_POOLS_MAX,
+	.index = 1,
+};
+
+_Static_assert(WORD_OF(struct endpoint_row, abandoned) == 2 &&
+		       offsetof(struct endpoint_row, port) == 8,
+	       "two texts begin struct endpoint_row");
+_Static_assert(WORD_OF(struct endpoint_row, queued) == 2 + ENDPOINT_COUNTERS,
+	       "a member was added between or behind the counters of struct endpoint_row");
+_Static_assert(sizeof(struct endpoint_row) == 8 * (2 + ENDPOINT_COUNTERS + ENDPOINT_GAUGES),
+	       "a member was added to the gauges of struct endpoint_row");
+_Static_assert(WORD_OF(struct pool_row, threads) == 3 && offsetof(struct pool_row, pool) == 8 &&
+		       offsetof(struct pool_row, role) == 16,
+	       "three texts begin struct pool_row");
+_Static_assert(WORD_OF(struct pool_row, thread_ns) == 3 + STATES,
+	       "a member was added to the gauges of struct pool_row");
+_Static_assert(sizeof(struct pool_row) == 8 * (3 + STATES + POOL_COUNTERS),
+	       "a member was added to the counters of struct pool_row");
+
+struct ledger_row *ledger_row_new(const struct ledger_row_kind *kind, struct ledger_owner *owner,
+				  const struct ledger_row_key *key)
+{
+	struct ledger_row *row = calloc(1, sizeof(*row) + kind->words * sizeof(row->sum[0]));
+	const char *texts[3] = { owner->name };
+
+	if (!row)
+		return NULL;
+	row->key = *key;
+	row->owner = owner;
+	row->shown_at = LEDGER_NOT_SHOWN;
+	texts[1] = row->key.label;
+	if (kind->numbers)
+		texts[2] = kind->numbers[key->number];
+	memcpy(row->sum, texts, kind->texts * sizeof(*texts));
+	return row;
+}
+
+void ledger_row_free(struct ledger_row *row)
+{
+	if (row)
+		free(row->base);
+	free(row);
+}
+
+static void words_add(ledger_word *into, const ledger_word *part, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		into[i] += part[i];
+}
+
+static void words_lift(ledger_word *into, const ledger_word *least, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (into[i] < least[i])
+			into[i] = least[i];
+	}
+}
+
+static void row_add_gauges(const struct ledger_row_kind *kind, struct ledger_row *row,
+			   const ledger_word *part)
+{
+	for (size_t i = kind->gauges; i < kind->gauges + kind->gauges_len; i++) {
+		if (i == kind->maximum)
+			words_lift(row->sum + i, part + i, 1);
+		else
+			row->sum[i] += part[i];
+	}
+}
+
+void ledger_row_add(const struct ledger_row_kind *kind, struct ledger_row *row,
+		    const ledger_word *part)
+{
+	words_add(row->sum + kind->counters, part + kind->counters, kind->counters_len);
+	row_add_gauges(kind, row, part);
+	row->idle.live = true;
+	row->used = true;
+}
+
+/* Into the sum as well: the scrape that may be under way has copied the base already. */
+int ledger_row_fold(const struct ledger_row_kind *kind, struct ledger_row *row,
+		    const ledger_word *part)
+{
+	if (!row->base)
+		row->base = calloc(kind->counters_len, sizeof(*row->base));
+	if (!row->base)
+		return -ENOMEM;
+	words_add(row->base, part + kind->counters, kind->counters_len);
+	words_add(row->sum + kind->counters, part + kind->counters, kind->counters_len);
+	row->idle.since_ns = 0;
+	row->used = true;
+	return 0;
+}
+
+void ledger_row_begin(const struct ledger_row_kind *kind, struct ledger_row *row)
+{
+	ledger_word *counters = row->sum + kind->counters;
+
+	row->idle.live = false;
+	memset(row->sum + kind->gauges, 0, kind->gauges_len * sizeof(*row->sum));
+	if (row->base)
+		memcpy(counters, row->base, kind->counters_len * sizeof(*counters));
+	else
+		memset(counters, 0, kind->counters_len * sizeof(*counters));
+}
+
+/* Time that the threads of @row can have spent since @shown was read, those included that are gone.
+ */
+static uint64_t row_spent_max(const struct ledger_row_kind *kind, const struct ledger_row *row,
+			      const ledger_word *shown, uint64_t now_ns)
+{
+	uint64_t elapsed_ns = now_ns > row->taken_ns ? now_ns - row->taken_ns : 0, threads = 1;
+
+	for (size_t i = kind->gauges; i < kind->gauges + kind->gauges_len; i++)
+		threads += row->sum[i];
+	if (row->sum[kind->exited] > shown[kind->exited])
+		threads += row->sum[kind->exited] - shown[kind->exited];
+	return threads * (elapsed_ns + LATE_NS);
+}
+
+bool ledger_row_doubt(const struct ledger_row_kind *kind, struct ledger_row *row,
+		      const ledger_word *shown, uint64_t now_ns)
+{
+	ledger_word *times = row->sum + kind->times;
+	uint64_t most;
+	bool torn = false, back = false;
+
+	if (!kind->times_len)
+		return false;
+	shown += kind->times;
+	most = row_spent_max(kind, row, shown - kind->times, now_ns);
+	for (size_t i = 0; i < kind->times_len; i++) {
+		torn |= times[i] > shown[i] && times[i] - shown[i] > most;
+		back |= times[i] < shown[i];
+	}
+	row->doubted = torn && row->taken_ns && !row->doubted;
+	if (row->doubted)
+		memcpy(times, shown, kind->times_len * sizeof(*times));
+	else if (!back)
+		row->taken_ns = now_ns;
+	return row->doubted;
+}
+
+void ledger_row_lift(const struct ledger_row_kind *kind, struct ledger_row *row,
+		     const ledger_word *shown)
+{
+	words_lift(row->sum + kind->counters, shown + kind->counters, kind->counters_len);
+}
+
+int ledger_row_compare(const struct ledger_row *a, const struct ledger_row *b)
+{
+	int r = strcmp(a->owner->name, b->owner->name);
+
+	if (r == 0 && a->key.number != b->key.number)
+		r = a->key.number < b->key.number ? -1 : 1;
+	return r ? r : strcmp(a->key.label, b->key.label);
+}

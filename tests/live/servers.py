@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Real servers of other people's, each with four workers of which one request takes 50 ms, or at rest.
+
+Each runs a copy of its program under a name of its own, which is the `workload` label, in a
+directory that other users can read: some of them give root away.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from glob import glob
+from pathlib import Path
+
+from services import SCRATCH, Process, Service, _java_program, free_port, nginx_conf, unique_name
+
+WORKERS = 4
+WORK_MS = 50
+CLIENTS = 16
+SOURCES = Path(__file__).parent.parent / "workloads"
+
+
+def program_copy(program, name):
+    """A program under another name; what it links with, it finds all the same."""
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    return shutil.copy(shutil.which(program) or program, SCRATCH / name)
+
+
+class Server(Process):
+    """Listens on `port`; `name` is its workload."""
+
+    def __init__(self, name, command, **options):
+        self.name = name
+        super().__init__(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **options)
+
+
+class Directory:
+    """For what a server reads; removed with stop(). Files are given as {name: text}."""
+
+    def __init__(self, **files):
+        self.path = Path(tempfile.mkdtemp(prefix="workload_"))
+        self.path.chmod(0o755)
+        for name, text in files.items():
+            (self.path / name.replace("_", ".")).write_text(text)
+
+    def stop(self):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def python(start, port):
+    """gunicorn: a master and workers of one thread, all of one name."""
+    app = f"""
+import time
+def app(environ, start_response):
+    time.sleep({WORK_MS / 1000})
+    start_response("200 OK", [("Content-Length", "1")])
+    return [b"x"]
+"""
+    name = unique_name("gunicorn")
+    return start(
+        Server,
+        name,
+        [program_copy("/usr/bin/python3", name), "-m", "gunicorn", "--log-level=critical"]
+        + ["--workers", WORKERS, "--bind", f"127.0.0.1:{port}"]
+        + ["--pythonpath", start(Directory, app_py=app).path, "app:app"],
+        env={**os.environ, "PYTHONHOME": "/usr", "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+def php(start, port):
+    """PHP-FPM behind nginx, which is not looked at."""
+    own = free_port()
+    name = unique_name("phpfpm")
+    place = start(
+        Directory,
+        index_php=f"<?php usleep({WORK_MS * 1000}); echo 'x';",
+        fpm_conf=f"""
+[global]
+error_log = /dev/null
+[www]
+user = root
+listen = 127.0.0.1:{own}
+pm = static
+pm.max_children = {WORKERS}
+""",
+    )
+    front = nginx_conf(
+        place.path,
+        port,
+        workers=1,
+        location=f"fastcgi_pass 127.0.0.1:{own};"
+        f" fastcgi_param SCRIPT_FILENAME {place.path}/index.php;"
+        " fastcgi_param REQUEST_METHOD GET;",
+    )
+    (place.path / "nginx.conf").write_text(front)
+    (found,) = glob("/usr/sbin/php-fpm*.*")
+    server = start(
+        Server,
+        name,
+        [program_copy(found, name), "-F", "-R", "-n", "-y", place.path / "fpm.conf"],
+        stderr=subprocess.DEVNULL,
+    )
+    start(Process, ["nginx", "-c", place.path / "nginx.conf", "-e", place.path / "error.log"])
+    return server
+
+
+def apache(start, port, model, limits):
+    """Apache without its distribution's configuration; its socket defers (TCP_DEFER_ACCEPT)."""
+    modules = Path("/usr/lib/apache2/modules")
+    place = start(
+        Directory, work_lua=f"function handle(r) r.usleep({WORK_MS * 1000}) r:puts('x') return 0 end"
+    )
+    loaded = "\n".join(
+        f"LoadModule {module}_module {modules}/mod_{module}.so"
+        for module in (f"mpm_{model}", "authz_core", "lua")
+    )
+    (place.path / "httpd.conf").write_text(
+        f"""
+ServerRoot {place.path}
+ServerName localhost
+{loaded}
+User nobody
+Group nogroup
+PidFile {place.path}/pid
+DefaultRuntimeDir {place.path}
+Mutex default:{place.path}
+ErrorLog {place.path}/error.log
+Listen 127.0.0.1:{port}
+KeepAlive Off
+{limits}
+LuaMapHandler ^/ {place.path}/work.lua handle
+"""
+    )
+    name = unique_name("httpd")
+    return start(
+        Server,
+        name,
+        [program_copy("/usr/sbin/apache2", name), "-DFOREGROUND", "-f", place.path / "httpd.conf"],
+    )
+
+
+def apache_prefork(start, port):
+    limits = f"StartServers {WORKERS}\nMinSpareServers {WORKERS}\nMaxSpareServers {WORKERS}\n"
+    return apache(start, port, "prefork", limits + f"MaxRequestWorkers {WORKERS}")
+
+
+def apache_event(start, port):
+    limits = f"StartServers 1\nServerLimit 1\nThreadsPerChild {WORKERS}\nMinSpareThreads 1\n"
+    return apache(start, port, "event", limits + f"MaxRequestWorkers {WORKERS}")
+
+
+def node(start, port):
+    """One thread serves, of some that share its name; what it does blocks its loop."""
+    name = unique_name("node")
+    work = f"""
+const cell = new Int32Array(new SharedArrayBuffer(4));
+require("http").createServer((request, response) => {{
+    Atomics.wait(cell, 0, 0, {WORK_MS});
+    response.end("x");
+}}).listen({port}, "127.0.0.1", 511);
+"""
+    return start(Server, name, [program_copy("node", name), "-e", work])
+
+
+def threads(start, port):
+    """A pool of a native program that gives its threads no names."""
+    return start(
+        Service, "pool_server", port=port, mode="queue", workers=WORKERS, named=0,
+        service_us=WORK_MS * 1000,
+    )  # fmt: skip
+
+
+def tomcat(start, port):
+    """On a port of five digits: after 15 bytes acceptor, poller and workers have one name."""
+    classes = SCRATCH / "tomcat"
+    jars = (f"/usr/share/java/tomcat10-{part}.jar" for part in ("embed-core", "annotations-api"))
+    path = ":".join((str(classes), *jars))
+    if not (classes / "TomcatPool.class").exists():
+        subprocess.run(
+            ["javac", "-nowarn", "-Xlint:-deprecation", "-cp", path, "-d", classes, SOURCES / "TomcatPool.java"], check=True
+        )
+    name = unique_name("tomcat")
+    return start(
+        Server,
+        name,
+        [_java_program(name), "-cp", path, "TomcatPool", port, WORKERS, WORK_MS],
+        stderr=subprocess.DEVNULL,
+    )
+
+
+SATURABLE = {
+    "gunicorn": python,
+    "php-fpm": php,
+    "apache prefork": apache_prefork,
+    "apache event": apache_event,
+    "node": node,
+    "native": threads,
+    "tomcat": tomcat,
+}
+
+
+def memcached(start, port):
+    name = unique_name("memcache")
+    command = [program_copy("memcached", name), "-u", "root", "-l", "127.0.0.1", "-p", port]
+    return start(Server, name, command)
+
+
+def varnish(start, port):
+    name = unique_name("varnish")
+    return start(
+        Server,
+        name,
+        [program_copy("varnishd", name), "-F", "-a", f"127.0.0.1:{port}", "-b", "none"]
+        + ["-n", start(Directory).path, "-s", "malloc,16m", "-j", "none"],
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def erlang(start, port):
+    """What RabbitMQ runs on."""
+    name = unique_name("erlang")
+    root = Path("/usr/lib/erlang")
+    (erts,) = root.glob("erts-*")
+    work = f"""
+{{ok, L}} = gen_tcp:listen({port}, [binary, {{active, false}}, {{ip, {{127,0,0,1}}}}]),
+(fun F() -> {{ok, S}} = gen_tcp:accept(L), gen_tcp:recv(S, 0), gen_tcp:send(S, "x"),
+    gen_tcp:close(S), F() end)().
+"""
+    # As erlexec starts it.
+    return start(
+        Server,
+        name,
+        [program_copy(erts / "bin" / "beam.smp", name), "--", "-root", root, "-bindir"]
+        + [erts / "bin", "-progname", "erl", "--", "-home", "/tmp", "--"]
+        + ["-noshell", "-eval", work],
+        env={**os.environ, "BINDIR": str(erts / "bin"), "ROOTDIR": str(root), "EMU": "beam"},
+    )
+
+
+# Whose housekeepers sleep or poll while nobody is served.
+RESTING = {"memcached": memcached, "varnish": varnish, "erlang": erlang}
+
+
+class HttpLoad(Process):
+    """Clients that ask again as soon as they are answered, until stop()."""
+
+    def __init__(self, port, clients=CLIENTS):
+        super().__init__(
+            ["ab", "-q", "-r", "-s", "60", "-c", clients, "-t", "600", "-n", "100000000"]
+            + [f"http://127.0.0.1:{port}/"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )

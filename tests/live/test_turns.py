@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Reads that are no turn and turns that are no request: what a server reads after its answer, a body
+that it asks for, commands that have no answer, and connections that many requests share.
+"""
+
+import socket
+import ssl
+import struct
+import subprocess
+import time
+
+import pytest
+
+from clients import REQUEST, exchange, receive
+from databases import MariaDB
+from exporter import SLOWER
+from exposition import Endpoint
+from services import Nginx, Redis, TlsServer
+
+TURNS = 5
+THINK_SECONDS = 0.3
+LATE_SECONDS = 0.05
+BODY = b"b" * 1000
+HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+SHORT = 0.02 * SLOWER
+
+
+def answer(client, last):
+    """Receives an answer that ends with @last."""
+    got = b""
+    while not got.endswith(last):
+        part = client.recv(65536)
+        assert part, got
+        got += part
+    return got
+
+
+def check_short(end, requests):
+    """No client's think time is in any of them."""
+    for histogram in ("queue", "service", "duration"):
+        assert end.seconds(histogram) < requests * SHORT, histogram
+
+
+@pytest.mark.times
+@pytest.mark.parametrize("first", [b"", GET], ids=["upload", "get-first"])
+def test_a_body_that_comes_after_the_answer_is_no_request(
+    exporter, start, connect, tmp_path, first
+):
+    """After a GET the first one is found out only when the next request follows it."""
+    nginx = start(Nginx, tmp_path, location='return 403 "no\\n";')
+    exporter.workload_of(nginx.port)
+    client = connect(nginx.port)
+    if first:
+        client.sendall(first)
+        answer(client, b"no\n")
+    for _ in range(TURNS):
+        client.sendall(HEAD + b"\r\n")
+        answer(client, b"no\n")
+        time.sleep(LATE_SECONDS)
+        client.sendall(BODY)
+        time.sleep(THINK_SECONDS)
+    assert first or exporter.endpoint(nginx.port).get("workload_requests_in_service") == 0
+    client.sendall(GET)
+    answer(client, b"no\n")
+    client.close()
+    requests = TURNS + 1 + bool(first)
+    end = exporter.wait_for_end(nginx.port, requests, unanswered=TURNS)
+    check_short(end, requests)
+
+
+@pytest.mark.times
+def test_a_refused_upload_ends_with_its_answer(exporter, start, connect, tmp_path):
+    """nginx closes then, but reads the rest of the body first."""
+    nginx = start(Nginx, tmp_path, location="return 500;")
+    exporter.workload_of(nginx.port)
+    for _ in range(TURNS):
+        client = connect(nginx.port)
+        client.sendall(HEAD + b"\r\n")
+        answer(client, b"</html>\r\n")
+        time.sleep(LATE_SECONDS)
+        client.sendall(BODY)
+        client.close()
+    end = exporter.wait_for_endpoint(nginx.port, lambda e: (e.counts(), e.gauges()), ((TURNS,) * 3, (0,) * 4))
+    assert end.abandoned() == (0, 0)
+    check_short(end, TURNS)
+
+
+@pytest.mark.times
+def test_a_body_that_the_server_asks_for_belongs_to_its_request(exporter, start, connect, tmp_path):
+    behind = start(Nginx, tmp_path)
+    (tmp_path / "front").mkdir()
+    nginx = start(
+        Nginx, tmp_path / "front", location=f"proxy_pass http://127.0.0.1:{behind.port};"
+    )
+    exporter.workload_of(nginx.port)
+    client = connect(nginx.port)
+    seen = []
+    took = 0
+    for _ in range(TURNS):
+        took -= time.monotonic()
+        client.sendall(HEAD + b"Expect: 100-continue\r\n\r\n")
+        assert answer(client, b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        time.sleep(1.1)  # the sweep passes
+        seen.append(exporter.endpoint(nginx.port).get("workload_requests_in_service"))
+        client.sendall(BODY)
+        answer(client, b"hello\n")
+        took += time.monotonic()
+    client.close()
+    end = exporter.wait_for_end(nginx.port, TURNS)
+    assert end.seconds("service") == pytest.approx(took, rel=0.05 * SLOWER)
+    assert seen == [1] * TURNS
+
+
+@pytest.mark.times
+def test_the_end_of_a_handshake_is_no_request(exporter, start, connect, tmp_path):
+    """Without session tickets nothing answers the client's Finished."""
+    server = start(TlsServer, tmp_path, tickets=0)
+    exporter.workload_of(server.port)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    for _ in range(TURNS):
+        client = context.wrap_socket(connect(server.port))
+        time.sleep(THINK_SECONDS)
+        exchange(client)
+        exchange(client)
+        client.close()
+    end = exporter.wait_for_end(server.port, 3 * TURNS, unanswered=TURNS)
+    check_short(end, 3 * TURNS)
+
+
+class MariaDBClient:
+    """As much of the protocol as it takes to close a prepared statement."""
+
+    LOGIN = struct.pack("<IIB23x5sB", 0x00000200 | 0x00008000, 1 << 24, 33, b"root", 0)
+    QUERY, PREPARE, CLOSE = b"\x03", b"\x16", b"\x19"
+
+    def __init__(self, client):
+        self.client = client
+        self._packet()
+        self._send(self.LOGIN, 1)
+        self._packet()
+
+    def _take(self, size):
+        data = b""
+        while len(data) < size:
+            part = self.client.recv(size - len(data))
+            assert part
+            data += part
+        return data
+
+    def _packet(self):
+        return self._take(int.from_bytes(self._take(4)[:3], "little"))
+
+    def _send(self, payload, sequence=0):
+        self.client.sendall(struct.pack("<I", len(payload) | sequence << 24) + payload)
+
+    def prepare(self):
+        """One column and no parameter: its definition and its end follow."""
+        self._send(self.PREPARE + b"SELECT 1")
+        statement = self._packet()[1:5]
+        self._packet(), self._packet()
+        return statement
+
+    def close(self, statement):
+        self._send(self.CLOSE + statement)
+
+    def set(self):
+        self._send(self.QUERY + b"SET @x = 1")
+        assert self._packet()[0] == 0
+
+
+@pytest.mark.times
+def test_a_command_that_has_no_answer_is_no_request(exporter, start, connect):
+    """COM_STMT_CLOSE. Two more requests for the login and what follows the server's greeting."""
+    database = start(MariaDB)
+    exporter.workload_of(database.port)
+    client = MariaDBClient(connect(database.port))
+    for _ in range(TURNS):
+        client.close(client.prepare())
+        time.sleep(THINK_SECONDS)
+    time.sleep(1)
+    assert exporter.endpoint(database.port).get("workload_requests_in_service") == 0
+    client.set()
+    client.client.close()
+    end = exporter.wait_for_end(database.port, TURNS + 2, unrequested=1, unanswered=TURNS)
+    check_short(end, TURNS + 2)
+
+
+def run_h2load(url, requests, clients, at_once):
+    done = subprocess.run(
+        ["h2load", "-n", str(requests), "-c", str(clients), "-m", str(at_once), url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert f"{requests} succeeded, 0 failed" in done.stdout, done.stdout
+
+
+def test_http_2_is_counted_and_not_measured(exporter, start, tmp_path):
+    nginx = start(Nginx, tmp_path, listen="http2")
+    exporter.workload_of(nginx.port)
+    run_h2load(f"http://127.0.0.1:{nginx.port}/", requests=2000, clients=4, at_once=10)
+    end = exporter.wait_for_end(nginx.port, 0)
+    assert end.get("workload_multiplexed_connections_total") == 4
+    assert end.get("workload_connections_accepted_total") == 4
+    assert end.get("workload_sent_bytes_total") > 2000 * 6
+
+
+def test_a_client_that_does_not_wait_for_answers_shares_its_connection(exporter, talk):
+    """
+    It sends more while most of the last answer is still with the server. Of what it sends then is
+    known only whether somebody reads it.
+    """
+    turns = 12
+    case = talk(",".join(["read:100,flood:300"] * turns + ["wait"]))
+    case.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    for _ in range(turns):
+        case.client.sendall(REQUEST)
+        receive(case.client, 200 * 1024)
+    exporter.wait_for_endpoint(case.port, Endpoint.gauges, (0, 0, 0, 1))
+    case.client.sendall(REQUEST)
+    end = exporter.wait_for_endpoint(case.port, Endpoint.gauges, (1, 0, 0, 1))
+    assert end.get("workload_multiplexed_connections_total") == 1
+    assert end.counts()[0] < turns
+
+
+@pytest.mark.parametrize("options", [["-P", "16"], []], ids=["pipelined", "one-by-one"])
+def test_who_waits_for_answers_is_not_multiplexed(exporter, start, tmp_path, options):
+    """A pipeline of redis-benchmark waits for all answers before it sends more: so many turns."""
+    redis = start(Redis, tmp_path)
+    exporter.workload_of(redis.port)
+    command = ["redis-benchmark", "-p", str(redis.port), "-n", "20000", "-c", "10", "-t", "set"]
+    subprocess.run([*command, *options], check=True, capture_output=True, timeout=60)
+    end = exporter.wait_for_endpoint(redis.port, lambda e: e.gauges()[3], 0)
+    assert end.get("workload_multiplexed_connections_total") == 0
+    assert end.counts()[0] >= 20000 / (16 if options else 1)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a thread waits for in the middle of a request, and of its answer."""
+
+import time
+
+import pytest
+
+from clients import REQUEST, receive
+from exposition import Endpoint, Pool, PoolChange
+from services import JavaPool, Load, Service, Tasks
+from utilization import Utilization
+
+pytestmark = pytest.mark.times
+
+HEAD_BYTES = 50
+WINDOW_SECONDS = 1
+FLOOD_KB = 8192
+
+
+def in_service(scrape, port):
+    return Endpoint(scrape, port).gauges()[1]
+
+
+def serves(exporter, port, requests):
+    """The gauge follows within a second."""
+    exporter.wait_for_equal(lambda s: in_service(s, port), requests)
+
+
+def talkers(scrape, workload, state):
+    return Pool(scrape, workload, "talker-#").threads(state)
+
+
+def stays(exporter, workload, state):
+    """For a second and more the only talker is in @state."""
+    before = exporter.wait_until(lambda s: talkers(s, workload, state) == 1 and s)
+    time.sleep(WINDOW_SECONDS)
+    change = PoolChange(before, exporter.scrape(), workload, "talker-#", 1)
+    assert change.seconds(state) == pytest.approx(change.seconds(), rel=0.01)
+
+
+HOWS = {"recv": "network", "read": "network", "poll": "network", "pipe": "wait"}
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_what_a_request_waits_for_is_told_by_the_descriptor(exporter, talk, how):
+    case = talk(f"read:100,take:{how},write:100,loop")
+    workload = exporter.workload_of(case.port)
+    case.client.sendall(REQUEST)
+    stays(exporter, workload, HOWS[how])
+    serves(exporter, case.port, 1)
+    case.server.ask("feed")
+    receive(case.client)
+    stays(exporter, workload, "idle")
+    case.client.close()
+    exporter.wait_for_end(case.port, 1)
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_worker_that_is_held_up_while_it_answers_is_in_service(exporter, talk, how):
+    """Also after a second, when an answer would be complete."""
+    case = talk(f"read:100,write:{HEAD_BYTES},take:{how},write:{HEAD_BYTES},loop")
+    workload = exporter.workload_of(case.port)
+    case.client.sendall(REQUEST)
+    receive(case.client, HEAD_BYTES)
+    stays(exporter, workload, HOWS[how])
+    stays(exporter, workload, HOWS[how])
+    serves(exporter, case.port, 1)
+    assert exporter.endpoint(case.port).counts() == (0, 0, 0)
+    case.server.ask("feed")
+    receive(case.client, HEAD_BYTES)
+    exporter.wait_until(lambda s: talkers(s, workload, "idle") == 1)
+    serves(exporter, case.port, 0)
+    case.client.close()
+    end = exporter.wait_for_end(case.port, 1)
+    assert end.seconds("service") > 2 * WINDOW_SECONDS
+
+
+@pytest.mark.parametrize("how", ["flood", "pour"], ids=["write", "poll"])
+def test_a_worker_whose_client_takes_its_answer_slowly_is_on_the_network(exporter, talk, how):
+    case = talk(f"read:100,write:{HEAD_BYTES},{how}:{FLOOD_KB},loop")
+    workload = exporter.workload_of(case.port)
+    case.client.sendall(REQUEST)
+    stays(exporter, workload, "network")
+    serves(exporter, case.port, 1)
+    receive(case.client, HEAD_BYTES + (FLOOD_KB << 10))
+    exporter.wait_until(lambda s: talkers(s, workload, "idle") == 1)
+    case.client.close()
+    end = exporter.wait_for_end(case.port, 1)
+    assert end.seconds("service") > WINDOW_SECONDS
+
+
+@pytest.mark.parametrize("how", ["peek", "read", "pollin"])
+def test_a_worker_that_waits_for_its_own_client_is_idle(exporter, talk, how):
+    """For the rest of a request, and for the next one while it could still answer the last."""
+    step = "read:100" if how == "read" else f"{how},read:100"
+    case = talk(f"{step},{step},write:{HEAD_BYTES},loop")
+    workload = exporter.workload_of(case.port)
+    case.client.sendall(REQUEST)
+    stays(exporter, workload, "idle")
+    serves(exporter, case.port, 1)
+    case.client.sendall(REQUEST)
+    receive(case.client, HEAD_BYTES)
+    stays(exporter, workload, "idle")
+    serves(exporter, case.port, 0)
+    case.client.close()
+    exporter.wait_for_end(case.port, 1)
+
+
+def test_a_worker_that_has_answered_and_parks_is_idle(exporter, talk):
+    case = talk(f"read:100,write:{HEAD_BYTES},wait,write:{HEAD_BYTES},loop")
+    workload = exporter.workload_of(case.port)
+    case.client.sendall(REQUEST)
+    receive(case.client, HEAD_BYTES)
+    stays(exporter, workload, "idle")
+    case.server.ask("go")
+    receive(case.client, HEAD_BYTES)
+
+
+def test_who_answers_what_another_thread_has_read_is_in_service_from_there_on(exporter, talk):
+    """It is believed to be at the answer still when that has paused once."""
+    case = talk("read:100,stream:50,loop")
+    workload, pool = exporter.workload_of(case.port), "answerer-#"
+    case.client.sendall(REQUEST)
+    for _ in range(2):
+        case.server.ask("feed")
+        receive(case.client, HEAD_BYTES)
+        before = exporter.wait_until(lambda s: Pool(s, workload, pool).threads("network") == 1 and s)
+    time.sleep(WINDOW_SECONDS)
+    after = exporter.scrape()
+    change = PoolChange(before, after, workload, pool, 1)
+    assert change.seconds("network") == pytest.approx(change.seconds(), rel=0.01)
+    serves(exporter, case.port, 1)
+    assert talkers(after, workload, "idle") == 1, "it has handed the request over"
+    case.server.ask("feed")
+    receive(case.client, HEAD_BYTES)
+    case.client.close()
+    exporter.wait_for_end(case.port, 1)
+
+
+@pytest.mark.parametrize("options", [{}, {"upstream_poll": 1}, {"upstream_read": 1}], ids=str)
+def test_a_database_behind_a_pool_is_network_however_it_is_read(exporter, start, options):
+    upstream = start(Service, "pool_server", workers=4, service_us=50000)
+    server = start(
+        Service, "pool_server", workers=4, upstream_port=upstream.port, **options
+    )
+    exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=4)
+    exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 8)
+    utilization = Utilization(exporter, server, 4, seconds=3)
+    assert load.interrupt()["errors"] == 0
+    utilization.check("network")
+
+
+def test_streams_are_in_service_as_long_as_the_histogram_says(exporter, start):
+    """Little's law: clients in a closed loop, whose answers come in four pieces from an upstream."""
+    piece = "take:recv,write:25"
+    script = f"read:100,write:25,{piece},{piece},{piece},loop"
+    server = start(Service, "talker", script=script, feed_ms=20)
+    exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=16, keep_alive=1, rate=100)
+    exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 16)
+    begin, gauges = exporter.scrape(), []
+    for _ in range(12):
+        time.sleep(1.05)
+        end = exporter.scrape()
+        gauges.append(in_service(end, server.port))
+    assert load.interrupt()["errors"] == 0
+    sums = [Endpoint(s, server.port).seconds("service") for s in (begin, end)]
+    law = (sums[1] - sums[0]) / (end.at - begin.at)
+    # Five of 16 clients on average, give or take two: of 12 looks the mean is within 12 % as a rule.
+    assert sum(gauges) / len(gauges) == pytest.approx(law, rel=0.3), gauges
+
+
+def test_a_blocking_read_of_java_is_network(exporter, start, connect):
+    """Four requests to a pool of four, whose database answers none of them for seconds."""
+    upstream = start(Service, "pool_server", workers=4, service_us=4000000)
+    java = start(JavaPool, 4, upstream.port)
+    workload = exporter.workload_of(java.port)
+    clients = [connect(java.port) for _ in range(4)]
+    for client in clients:
+        client.sendall(REQUEST)
+    pool = "pool-#-thread-#"
+    exporter.wait_for_equal(lambda s: Pool(s, workload, pool).threads("network"), 4)
+    for client in clients:
+        receive(client)
+    exporter.wait_for_equal(lambda s: Pool(s, workload, pool).threads("idle"), 4)
+
+
+def test_who_is_parked_in_a_request_is_idle_from_its_end_on(exporter, talk):
+    """Another thread answers, and nobody wakes the one that has read it; nor looks at the time."""
+    case = talk("read:100,stream:50,wait")
+    workload = exporter.workload_of(case.port)
+    begin = time.monotonic()
+    case.client.sendall(REQUEST)
+    exporter.wait_until(lambda s: talkers(s, workload, "wait") == 1)
+    for _ in range(3):
+        case.server.ask("feed")
+        receive(case.client, HEAD_BYTES)
+    end = time.monotonic()
+    time.sleep(2 * WINDOW_SECONDS)
+    after = exporter.scrape()
+    assert talkers(after, workload, "idle") == 1
+    wait = Pool(after, workload, "talker-#").seconds("wait")
+    assert wait == pytest.approx(end - begin, abs=0.3)
+    assert Pool(after, workload, "talker-#").seconds("idle") > WINDOW_SECONDS
+    case.server.ask("go")
+
+
+def test_threads_that_run_tasks_do_not_wait_with_a_request(exporter, start):
+    """Eight clients at a mutex of goroutines, and then none."""
+    server = start(Tasks)
+    workload = exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=8, keep_alive=1)
+    before = exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 100 and s)
+    time.sleep(2 * WINDOW_SECONDS)
+    after = exporter.scrape()
+    change = PoolChange(before, after, workload, workload, 1)
+    assert change.seconds() > 4 * WINDOW_SECONDS, "it has threads"
+    assert change.seconds("wait") == pytest.approx(0, abs=0.001)
+    assert load.interrupt()["errors"] == 0
+    exporter.wait_until(lambda s: not Endpoint(s, server.port).gauges()[3])
+    rest = exporter.scrape()
+    time.sleep(WINDOW_SECONDS)
+    change = PoolChange(rest, exporter.scrape(), workload, workload, 1)
+    assert change.seconds("wait") == change.seconds("network") == 0
+    assert change.seconds("idle") == pytest.approx(change.seconds(), rel=0.01)

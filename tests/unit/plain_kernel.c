@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plain_kernel.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/discovery.h"
+#include "abi/shares.h"
+#include "abi/drops.h"
+#include "abi/limits.h"
+#include "features/features.h"
+#include "features/mutexes.h"
+#include "kernel/table.h"
+#include "kernel/view.h"
+#include "kernel/walk.h"
+
+#define TABLES 14
+#define FD_FIRST 100 /* a descriptor of a table is its index, and this */
+#define WALKS (WALK_PROCESSES + 1)
+
+struct table {
+	const char *name, *feature;
+	size_t entries, element_bytes; /* of arrays; 0: a list, or a table of keys */
+	unsigned char *bytes;
+	size_t pushed, deleted;
+	uint32_t last;
+};
+
+struct loader {
+	struct table tables[TABLES];
+	struct feature_status features[LOADER_FEATURES_MAX];
+	struct map_sizes sizes;
+	plain_walk_fn walk;
+	void *arg;
+	size_t walks[WALKS];
+};
+
+/* view_open() and table_*() know tables by descriptor only. */
+static struct loader *plain;
+
+static const struct table plain_tables[TABLES] = {
+	{ .name = "trees", .entries = TREES_MAX, .element_bytes = sizeof(struct tree) },
+	{ .name = "user_shares",
+	  .entries = USER_SHARES,
+	  .element_bytes = sizeof(struct user_share) },
+	{ .name = "drops", .entries = (size_t)TREES_MAX * DROP_REASONS, .element_bytes = 8 },
+	{ .name = "free_trees" },
+	{ .name = "endpoint_slots" },
+	{ .name = "free_endpoints" },
+	{ .name = "endpoint_info",
+	  .entries = PLAIN_ENDPOINTS,
+	  .element_bytes = sizeof(struct endpoint_info) },
+	{ .name = "endpoints",
+	  .entries = PLAIN_ENDPOINTS * PLAIN_SHARDS,
+	  .element_bytes = sizeof(struct endpoint_shard) },
+	{ .name = "endpoint_gauges",
+	  .entries = PLAIN_ENDPOINTS,
+	  .element_bytes = sizeof(struct endpoint_gauges) },
+	{ .name = "pool_slots", .feature = "threads" },
+	{ .name = "free_pools", .feature = "threads" },
+	{ .name = "pool_info",
+	  .feature = "threads",
+	  .entries = PLAIN_POOLS,
+	  .element_bytes = sizeof(struct pool_info) },
+	{ .name = "pool_states",
+	  .feature = "threads",
+	  .entries = PLAIN_POOLS * (PLAIN_CPUS + 1),
+	  .element_bytes = sizeof(struct pool_shard) },
+	{ .name = "pool_waits",
+	  .feature = "threads",
+	  .entries = PLAIN_POOLS * PLAIN_SHARDS,
+	  .element_bytes = sizeof(struct pool_waits) },
+};
+
+/* --- for tests ------------------------------------------------------------------------------ */
+
+struct loader *plain_loader_new(unsigned int wanted, plain_walk_fn walk, void *arg)
+{
+	struct loader *loader = calloc(1, sizeof(*loader));
+
+	cr_assert_not_null(loader);
+	loader->sizes = (struct map_sizes){ PLAIN_CPUS, PLAIN_SHARDS, PLAIN_ENDPOINTS,
+					    PLAIN_POOLS };
+	loader->walk = walk;
+	loader->arg = arg;
+	for (size_t i = 0; i < features_len; i++)
+		loader->features[i] = (struct feature_status){
+			.name = features_table[i]->plan.name,
+			.on = wanted & 1U << i,
+		};
+	for (size_t i = 0; i < TABLES; i++) {
+		const char *feature = plain_tables[i].feature;
+
+		if (feature && !(wanted & 1U << features_find(feature)))
+			continue;
+		loader->tables[i] = plain_tables[i];
+		loader->tables[i].bytes = calloc(plain_tables[i].entries + 1,
+						 plain_tables[i].element_bytes + 1);
+		cr_assert_not_null(loader->tables[i].bytes);
+	}
+	plain = loader;
+	return loader;
+}
+
+void plain_loader_free(struct loader *loader)
+{
+	for (size_t i = 0; i < TABLES; i++)
+		free(loader->tables[i].bytes);
+	free(loader);
+	plain = NULL;
+}
+
+void plain_feature_off(struct loader *loader, const char *name)
+{
+	loader->features[features_find(name)].on = false;
+}
+
+static struct table *table_find(const struct loader *loader, const char *name)
+{
+	int fd = loader_map_fd(loader, name);
+
+	cr_assert_geq(fd, 0, "there is no table %s", name);
+	return (struct table *)&loader->tables[fd - FD_FIRST];
+}
+
+void *plain_at(struct loader *loader, const char *name, size_t index)
+{
+	struct table *table = table_find(loader, name);
+
+	cr_assert_lt(index, table->entries);
+	return table->bytes + index * table->element_bytes;
+}
+
+size_t plain_pushed(const struct loader *loader, const char *name, uint32_t *last)
+{
+	const struct table *table = table_find(loader, name);
+
+	*last = table->last;
+	return table->pushed;
+}
+
+size_t plain_deleted(const struct loader *loader, const char *name)
+{
+	return table_find(loader, name)->deleted;
+}
+
+size_t plain_walks(const struct loader *loader, enum walk walk)
+{
+	return loader->walks[walk];
+}
+
+/* --- exporter/kernel/ ----------------------------------------------------------------------- */
+
+const struct feature_status *loader_feature(const struct loader *loader, size_t feature)
+{
+	return &loader->features[feature];
+}
+
+const struct probe_row *loader_probes(const struct loader *loader, size_t *len)
+{
+	(void)loader;
+	*len = 0;
+	return NULL;
+}
+
+int loader_map_fd(const struct loader *loader, const char *name)
+{
+	for (int i = 0; i < TABLES; i++)
+		if (loader->tables[i].name && !strcmp(loader->tables[i].name, name))
+			return FD_FIRST + i;
+	return -ENOENT;
+}
+
+const struct map_sizes *loader_sizes(const struct loader *loader)
+{
+	return &loader->sizes;
+}
+
+bool loader_can_walk(const struct loader *loader, enum walk walk)
+{
+	for (size_t i = 0; i < features_len; i++)
+		for (size_t w = 0; w < FEATURE_WALKS_MAX; w++)
+			if (loader->features[i].on && features_table[i]->plan.walks[w].program &&
+			    features_table[i]->plan.walks[w].walk == walk)
+				return true;
+	return false;
+}
+
+int loader_walk(struct loader *loader, enum walk walk)
+{
+	loader->walks[walk]++;
+	if (!loader_can_walk(loader, walk))
+		return -EOPNOTSUPP;
+	return loader->walk ? loader->walk(loader->arg, walk) : 0;
+}
+
+int loader_walk_rows(struct loader *loader, enum walk walk, walk_row_fn row, void *arg)
+{
+	(void)row;
+	(void)arg;
+	return loader_walk(loader, walk);
+}
+
+int loader_walk_some(struct loader *loader, enum walk walk, struct walk_cursor *cursor,
+		     uint64_t until_ns)
+{
+	(void)cursor;
+	(void)until_ns;
+	return loader_walk(loader, walk);
+}
+
+uint64_t loader_skipped(const struct loader *loader)
+{
+	(void)loader;
+	return 0;
+}
+
+size_t loader_programs(const struct loader *loader, struct program_row *rows, size_t cap)
+{
+	(void)loader;
+	(void)rows;
+	(void)cap;
+	return 0;
+}
+
+void walk_cursor_reset(struct walk_cursor *cursor)
+{
+	*cursor = (struct walk_cursor){ 0 };
+}
+
+int view_open(struct view *view, const struct loader *loader, const char *name,
+	      size_t element_bytes)
+{
+	int fd = loader_map_fd(loader, name);
+	const struct table *table;
+
+	if (fd < 0)
+		return fd;
+	table = &loader->tables[fd - FD_FIRST];
+	if (table->element_bytes != element_bytes)
+		return -EPROTO;
+	*view = (struct view){ fd, table->bytes, table->entries, table->entries, element_bytes };
+	return 0;
+}
+
+void view_close(struct view *view)
+{
+	*view = (struct view){ .fd = -1 };
+}
+
+void *view_at(struct view *view, size_t index)
+{
+	return index < view->entries ? view->base + index * view->element_bytes : NULL;
+}
+
+int table_delete(int fd, const void *key)
+{
+	(void)key;
+	plain->tables[fd - FD_FIRST].deleted++;
+	return 0;
+}
+
+int table_push(int fd, uint32_t slot)
+{
+	plain->tables[fd - FD_FIRST].pushed++;
+	plain->tables[fd - FD_FIRST].last = slot;
+	return 0;
+}
+
+int table_fill(int fd, uint32_t count)
+{
+	for (uint32_t slot = count; slot-- > 1;)
+		table_push(fd, slot);
+	return 0;
+}
+
+int table_read(int fd, uint32_t index, void *value)
+{
+	const struct table *table = &plain->tables[fd - FD_FIRST];
+
+	memcpy(value, table->bytes + index * table->element_bytes, table->element_bytes);
+	return 0;
+}
+
+/* Probes on processes need a kernel: here they are refused, as where privileges lack. */
+int mutexes_new(struct loader *loader, const char *proc_root, mutexes_note_fn note, void *arg,
+		struct mutexes **out)
+{
+	(void)loader;
+	(void)proc_root;
+	(void)note;
+	(void)arg;
+	(void)out;
+	return -EACCES;
+}
+
+int mutexes_try(struct mutexes *mutexes)
+{
+	(void)mutexes;
+	return -EACCES;
+}
+
+void mutexes_free(struct mutexes *mutexes)
+{
+	(void)mutexes;
+}
+
+int mutexes_refresh(struct mutexes *mutexes, uint64_t now_ns)
+{
+	(void)mutexes;
+	(void)now_ns;
+	return 0;
+}
+
+void mutexes_count(const struct mutexes *mutexes, struct mutex_row rows[static MUTEX_RESULTS])
+{
+	(void)mutexes;
+	memset(rows, 0, MUTEX_RESULTS * sizeof(*rows));
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A kernel side of plain memory, so that what reads it runs natively: a table of bytes in place of
+ * each map, a list in place of each stack of free slots, and walks that a test answers. It stands
+ * in for exporter/kernel/ as far as that makes system calls of BPF.
+ */
+#ifndef TESTS_PLAIN_KERNEL_H
+#define TESTS_PLAIN_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/kernel_types.h"
+#include "abi/requests.h"
+#include "abi/threads.h"
+#include "kernel/loader.h"
+
+#define PLAIN_CPUS 2U
+#define PLAIN_SHARDS 2U
+#define PLAIN_ENDPOINTS 8U
+#define PLAIN_POOLS 8U
+
+/* A walk is asked for: what it does to the tables, and what comes of it. */
+typedef int (*plain_walk_fn)(void *arg, enum walk walk);
+
+/* What the exporter asks of a kernel: tables for @wanted features, all of which are on. */
+struct loader *plain_loader_new(unsigned int wanted, plain_walk_fn walk, void *arg);
+void plain_loader_free(struct loader *loader);
+
+/* Turns a feature off, as a refused hook does: its tables stay. */
+void plain_feature_off(struct loader *loader, const char *name);
+
+/* Element @index of table @name; the test fails if there is none. */
+void *plain_at(struct loader *loader, const char *name, size_t index);
+
+/* Slots that were given back to list @name: how many, and the last one. */
+size_t plain_pushed(const struct loader *loader, const char *name, uint32_t *last);
+
+/* Keys that were taken away from table @name. */
+size_t plain_deleted(const struct loader *loader, const char *name);
+
+/* How often @walk was asked for. */
+size_t plain_walks(const struct loader *loader, enum walk walk);
+
+#endif
