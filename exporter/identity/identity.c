@@ -158,6 +158,18 @@ static void identity_choose_name(int dir_fd, const char *comm, uint32_t uid,
 	}
 }
 
+/*
+ * Whether what was read since of the process may be of one that ended meanwhile: it loses its
+ * memory and its executable at once, so what was read while it still had this was its own.
+ */
+static bool identity_has_ended(int dir_fd)
+{
+	char path[PROC_PATH_LEN];
+	int r = proc_exe_read(dir_fd, path, sizeof(path));
+
+	return r == -ENOENT || r == -ESRCH;
+}
+
 static int identity_gather(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
 			   bool executable, struct identity *out)
 {
@@ -180,6 +192,8 @@ static int identity_gather(const char *proc_root, pid_t pid, uint64_t start_ns, 
 	if (!executable)
 		text_copy(identity.runtime, sizeof(identity.runtime), "unknown");
 	identity_choose_name(dir_fd, comm, uid, &identity);
+	if (executable && identity_has_ended(dir_fd))
+		return -ESRCH;
 	*out = identity;
 	return 0;
 }
