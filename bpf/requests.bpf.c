@@ -186,8 +186,7 @@ SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, 
 	const struct tcp_sock *tcp;
 	struct task_struct *task;
 	__u32 sent_seq;
-	__u64 left;
-	int unread;
+	__u64 left, waiting;
 
 	if (ret <= 0)
 		return 0;
@@ -200,8 +199,10 @@ SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, 
 	left = left_ns(tcp, &sent_seq);
 	if (!tracked->accepted || bytes_are_many(sent_seq, tracked->bytes.sent_seq))
 		rarely_sent(tracked, sk, tcp);
-	unread = !conn_asks_unread(&tracked->conn) || unread_bytes(sk, tcp);
-	connection_sent(tracked, left, unread, sent_seq, ret);
+	waiting = conn_waiting(&tracked->conn);
+	if (waiting && unread_bytes(sk, tcp))
+		waiting = 0;
+	connection_sent(tracked, left, waiting, sent_seq, ret);
 	task = bpf_get_current_task_btf();
 	if (sender_is_new(tracked, task))
 		connection_bind(tracked, thread_of(task), task, sock_file(sk), 1);

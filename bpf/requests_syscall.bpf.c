@@ -211,12 +211,26 @@ SPARED_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_buf
 	if (!tracked || conn_is_over(&tracked->conn) || !segment_readable(sk, skb, &end, &acked) ||
 	    !event_is_new(copy, &tracked->arrived_seq, end))
 		return 0;
+	tracked->arrived_seq = end; /* before the stamp: see bytes_wait() */
 	conn_mixes(&tracked->conn, acked == sent_sequence(sk));
 	conn_readable(&tracked->conn, bpf_ktime_get_ns());
 	return 0;
 }
 
 /* --- system calls --------------------------------------------------------------------------- */
+
+/*
+ * Whether bytes are unread or on their way in: tcp_probe tells of a segment before TCP has taken
+ * it, and in between what has been stamped is not there yet. It is not gone for that.
+ */
+static inline int bytes_wait(const struct tracked *tracked, struct sock *sk)
+{
+	__u32 told = tracked->arrived_seq;
+
+	if (told && (__s32)(told - BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt)) > 0)
+		return 1;
+	return unread_bytes(sk);
+}
 
 /*
  * The tracked connection behind a file. Most files are none, so the cheap question comes first:
@@ -279,11 +293,11 @@ static inline void descriptor_read(__u32 copy, struct task_struct *task, __u32 f
 	if (tracked->accepted != ACCEPTED_COUNTED)
 		accepted_count_read(file, tracked, shard, 0);
 	if (tracked->conn.closed) {
-		connection_read_unmeasured(tracked, thread, unread_bytes(sk));
+		connection_read_unmeasured(tracked, thread, bytes_wait(tracked, sk));
 		return;
 	}
 	reading.arrived = first_arrival(tracked, sk, conn_take(&tracked->conn));
-	conn_left(&tracked->conn, unread_bytes(sk));
+	conn_left(&tracked->conn, bytes_wait(tracked, sk));
 	reading.sent_seq = sent_sequence(sk);
 	reading.round_ns = round_trip(sk);
 	reading.bytes = bytes;
@@ -297,6 +311,7 @@ static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 f
 	struct sock *sk;
 	struct tracked *tracked = file_connection(file, &sk);
 	struct endpoint_shard *shard;
+	__u64 waiting;
 
 	if (!tracked)
 		return;
@@ -308,7 +323,10 @@ static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 f
 	__sync_fetch_and_add(&shard->sent_bytes, bytes);
 	if (!tracked->accepted)
 		accepted_count(file, tracked, shard, 0, 0);
-	connection_sent(tracked, left_ns(sk), unread_bytes(sk), sent_sequence(sk), bytes);
+	waiting = conn_waiting(&tracked->conn);
+	if (waiting && bytes_wait(tracked, sk))
+		waiting = 0;
+	connection_sent(tracked, left_ns(sk), waiting, sent_sequence(sk), bytes);
 	if (sender_is_new(tracked, task))
 		connection_bind(tracked, thread_of(task), task, file, 1);
 }

@@ -31,7 +31,7 @@ struct tracked {
 	__u32 adopted; /* found open at start, nothing known of its present request */
 	__u32 drops; /* listener: sk_drops already counted */
 	__u32 waited; /* its accept wait is counted; syscall backend */
-	__u32 arrived_seq; /* of the last event of each kind: see event_is_new() */
+	__u32 arrived_seq; /* of the last event of each kind: see event_is_new() and bytes_wait() */
 	__u32 read_seq;
 	__u32 sent_seq;
 	__u32 sought; /* listener: a walk was asked to find who holds it */

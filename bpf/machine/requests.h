@@ -264,25 +264,29 @@ static inline int conn_asks_sent_bytes(const struct conn *conn, __u32 sent_seq)
 	return conn->protocol == PROTOCOL_HTTP_BODIES && conn_has_rest(conn);
 }
 
-/* Whether what conn_sent() does may depend on unread bytes: not with the first send of an answer.
+/*
+ * The stamp of the bytes that wait, or 0; with the first send of an answer, on which they have no
+ * bearing, 0 too. A send asks for it and only then whether any bytes are unread: the other way
+ * round, bytes that come in between would look as if somebody had read them.
  */
-static inline int conn_asks_unread(const struct conn *conn)
+static inline __u64 conn_waiting(const struct conn *conn)
 {
-	return conn->phase != PHASE_SERVICE;
+	return conn->phase != PHASE_SERVICE ? *(const volatile __u64 *)&conn->arrived_ns : 0;
 }
 
 /*
- * Bytes were handed to the kernel; @unread: some that arrived are still there, or nobody has asked;
- * @sent_seq is write_seq after it; @begins: BEGINS_, where conn_asks_sent_bytes().
+ * Bytes were handed to the kernel; @gone: the stamp of bytes that waited and are not unread any
+ * more, 0 if there are none; @sent_seq is write_seq after it; @begins: BEGINS_, where
+ * conn_asks_sent_bytes().
  */
-static inline __u32 conn_sent(struct conn *conn, __u64 now, int unread, __u32 sent_seq,
+static inline __u32 conn_sent(struct conn *conn, __u64 now, __u64 gone, __u32 sent_seq,
 			      __u32 begins, struct request *ended)
 {
 	__u64 phase = conn->phase;
 
 	conn->told_seq = sent_seq;
-	if (phase != PHASE_SERVICE && !unread && conn->arrived_ns &&
-	    __sync_lock_test_and_set(&conn->arrived_ns, 0))
+	if (phase != PHASE_SERVICE && gone &&
+	    __sync_val_compare_and_swap(&conn->arrived_ns, gone, 0) == gone)
 		return conn_read_unseen(conn, now, now, ended);
 	if (phase != PHASE_SERVICE && begins == BEGINS_ANSWER)
 		return conn_read_unseen(conn, conn->piece_ns, now, ended);

@@ -212,7 +212,7 @@ static inline int connection_read(struct tracked *tracked, struct endpoint_shard
 	return events != REQUEST_UNANSWERED && events != REQUEST_MULTIPLEXED;
 }
 
-static inline void connection_sent(struct tracked *tracked, __u64 now, int unread, __u32 sent_seq,
+static inline void connection_sent(struct tracked *tracked, __u64 now, __u64 gone, __u32 sent_seq,
 				   __u32 bytes)
 {
 	struct endpoint_shard *shard;
@@ -223,7 +223,7 @@ static inline void connection_sent(struct tracked *tracked, __u64 now, int unrea
 		return;
 	if (conn_asks_sent_bytes(&tracked->conn, sent_seq))
 		begins = sent_begins(bytes);
-	events = conn_sent(&tracked->conn, now, unread, sent_seq, begins, &ended);
+	events = conn_sent(&tracked->conn, now, gone, sent_seq, begins, &ended);
 	shard = events_count(events) ? tracked_shard(tracked) : NULL;
 	if (shard)
 		events_add(shard, events, &ended);

@@ -436,17 +436,55 @@ Test(requests, bytes_that_come_with_a_read_do_not_tell_when_the_answer_was_sent)
 	EXPECT_LAST(wire, 100, 100);
 }
 
-Test(requests, unread_bytes_matter_to_a_send_unless_it_begins_an_answer)
+Test(requests, bytes_that_wait_matter_to_a_send_unless_it_begins_an_answer)
 {
 	struct wire wire = wire_open();
 
-	cr_expect(conn_asks_unread(&wire.conn));
+	cr_expect_eq(conn_waiting(&wire.conn), 0);
 	wire_arrive(&wire, 100);
-	cr_expect(conn_asks_unread(&wire.conn));
+	cr_expect_eq(conn_waiting(&wire.conn), T0 + 100);
+	wire_read_part(&wire, 200, true);
+	cr_expect_eq(conn_waiting(&wire.conn), 0);
+	wire_told_unread(&wire, 300, true);
+	wire_write(&wire);
+	wire_told_unread(&wire, 300, true);
+	cr_expect_eq(conn_waiting(&wire.conn), T0 + 100);
+}
+
+/* A send is told late: the client has the answer, and its next request comes meanwhile. */
+Test(requests, a_request_that_comes_while_a_send_is_told_was_read_by_nobody)
+{
+	struct request none = { UNTOUCHED, UNTOUCHED };
+	struct wire wire = wire_open();
+	uint64_t waiting;
+
+	wire_arrive(&wire, 100);
 	wire_read(&wire, 200);
-	cr_expect_not(conn_asks_unread(&wire.conn));
 	wire_send(&wire, 300);
-	cr_expect(conn_asks_unread(&wire.conn));
+	wire_write(&wire);
+	waiting = conn_waiting(&wire.conn);
+	wire_arrive(&wire, 400);
+	cr_expect_eq(conn_sent(&wire.conn, T0 + 410, waiting, wire.write_seq, BEGINS_UNSEEN, &none),
+		     0);
+	wire_read(&wire, 450);
+	EXPECT_LAST(wire, 100, 210);
+	wire_send(&wire, 500);
+	wire_close(&wire, 600);
+	EXPECT_LAST(wire, 50, 50);
+}
+
+Test(requests, bytes_are_gone_only_if_they_are_those_that_waited)
+{
+	struct request none = { UNTOUCHED, UNTOUCHED };
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	wire_arrive(&wire, 400);
+	cr_expect_eq(
+		conn_sent(&wire.conn, T0 + 410, T0 + 399, wire.write_seq, BEGINS_UNSEEN, &none), 0);
+	cr_expect_eq(conn_waiting(&wire.conn), T0 + 400);
 }
 
 Test(requests, a_late_send_does_not_save_the_next_request_from_being_abandoned)

@@ -81,7 +81,7 @@ static void race(enum racer_event first, enum racer_event second, int began)
 		conn_readable(&conns[i], T0 + 100);
 		reading.arrived = conn_take(&conns[i]);
 		conn_read(&conns[i], &reading, &none);
-		conn_sent(&conns[i], T0 + 300, 1, ANSWERED_SEQ, BEGINS_UNSEEN, &none);
+		conn_sent(&conns[i], T0 + 300, 0, ANSWERED_SEQ, BEGINS_UNSEEN, &none);
 	}
 	cr_assert_eq(pthread_create(&thread, NULL, racer_run, &one), 0);
 	racer_run(&two);

@@ -308,10 +308,13 @@ static void pair_tell(struct pair *pair)
 	struct request ended = { 7, 7 };
 
 	for (; pair->untold; pair->untold--) {
+		uint64_t waiting = conn_waiting(&pair->conn);
+
 		model_told(&pair->model, pair->now);
 		pair_count(pair,
-			   conn_sent(&pair->conn, pair->now, model_unread(&pair->model),
-				     pair->write_seq, BEGINS_UNSEEN, &ended),
+			   conn_sent(&pair->conn, pair->now,
+				     model_unread(&pair->model) ? 0 : waiting, pair->write_seq,
+				     BEGINS_UNSEEN, &ended),
 			   &ended);
 	}
 }

@@ -95,9 +95,10 @@ static inline uint32_t wire_told_as(struct wire *wire, uint64_t at, bool unread,
 {
 	struct request ended = { UNTOUCHED, UNTOUCHED };
 	bool asks = conn_asks_sent_bytes(&wire->conn, wire->write_seq);
+	uint64_t gone = unread ? 0 : conn_waiting(&wire->conn);
 
 	return wire_count(wire,
-			  conn_sent(&wire->conn, T0 + at, unread, wire->write_seq,
+			  conn_sent(&wire->conn, T0 + at, gone, wire->write_seq,
 				    asks ? begins : BEGINS_UNSEEN, &ended),
 			  &ended);
 }
