@@ -15,6 +15,7 @@
 #include "kernel/trees.h"
 #include "kernel/view.h"
 #include "model/counters.h"
+#include "model/ledger_kinds.h"
 
 #define SWEEP_NS 1000000000ULL /* gauges of sockets are not taken more often than this */
 /*
@@ -163,7 +164,7 @@ static int requests_read(void *state, struct collection *collection, uint64_t no
 	int r = 0;
 
 	(void)now_ns; /* the gauges are as old as the sweep that filled them, ages included */
-	ledger_begin_endpoints(collection->ledger);
+	ledger_begin_kind(collection->ledger, LEDGER_ENDPOINTS);
 	for (uint32_t slot = 0; slot < requests->kernel->sizes.endpoints; slot++) {
 		int found = endpoint_read(requests, slot, &endpoint, &row);
 

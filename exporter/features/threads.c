@@ -16,6 +16,7 @@
 #include "kernel/trees.h"
 #include "kernel/view.h"
 #include "model/counters.h"
+#include "model/ledger_kinds.h"
 
 /* A writer needs some 20 ns; it can take long only while its virtual CPU is not running. */
 #define READ_TRIES 1000
@@ -230,7 +231,7 @@ static int threads_read(void *state, struct collection *collection, uint64_t now
 	struct pool pool;
 	int r = 0;
 
-	ledger_begin_pools(collection->ledger);
+	ledger_begin_kind(collection->ledger, LEDGER_POOLS);
 	for (uint32_t slot = 0; slot < threads->kernel->sizes.pools; slot++) {
 		int found = pool_read(threads, slot, now_ns, &pool, &row);
 

@@ -3,24 +3,21 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "model/ledger_rows.h"
 #include "model/ledger_seats.h"
 
 struct ledger {
 	uint64_t grace_ns;
 	struct ledger_seats seats;
-	struct ledger_rows endpoints;
-	struct ledger_rows pools;
+	struct ledger_rows tables[LEDGER_KINDS];
 	struct workload_row shown[LEDGER_WORKLOADS_MAX];
 	size_t shown_len;
 	bool other_used; /* workload `other` had processes */
-	bool reads[LEDGER_ROW_KINDS]; /* which tables the scrape at hand reads */
+	bool reads[LEDGER_KINDS]; /* which tables the scrape at hand reads */
 };
 
 /* --- workloads ----------------------------------------------------------------------------- */
@@ -28,7 +25,6 @@ struct ledger {
 /* Whether there was one that could be removed before its grace is over. */
 static bool ledger_make_room(struct ledger *ledger)
 {
-	struct ledger_rows *const tables[] = { &ledger->endpoints, &ledger->pools };
 	struct workload *workload = seats_left(&ledger->seats);
 
 	if (!workload)
@@ -36,10 +32,10 @@ static bool ledger_make_room(struct ledger *ledger)
 	/* What was shown last speaks of it. */
 	ledger->shown_len = 0;
 	workload->owner.removed = true;
-	for (unsigned int kind = 0; kind < LEDGER_ROW_KINDS; kind++) {
+	for (unsigned int kind = 0; kind < LEDGER_KINDS; kind++) {
 		ledger_owner_end(&workload->owner, kind, false, 0, 0);
-		ledger_rows_remove(tables[kind], false, 0, 0);
-		ledger_rows_hide(tables[kind]);
+		ledger_rows_remove(&ledger->tables[kind], false, 0, 0);
+		ledger_rows_hide(&ledger->tables[kind]);
 	}
 	seats_free(&ledger->seats, workload);
 	return true;
@@ -52,19 +48,22 @@ static void workload_close(const struct ledger *ledger, struct workload *workloa
 
 	workload->vacant = workload->processes == 0;
 	workload->idle.live = workload->processes > 0;
-	for (size_t kind = 0; kind < LEDGER_ROW_KINDS; kind++)
+	for (unsigned int kind = 0; kind < LEDGER_KINDS; kind++)
 		workload->idle.live |= workload->has[kind];
 	workload->owner.removed = ledger_idle_over(&workload->idle, now_ns, grace_ns) &&
 				  workload->owner.id != LEDGER_OTHER;
-	for (unsigned int kind = 0; kind < LEDGER_ROW_KINDS; kind++)
+	for (unsigned int kind = 0; kind < LEDGER_KINDS; kind++)
 		ledger_owner_end(&workload->owner, kind, ledger->reads[kind], now_ns, grace_ns);
 }
 
 /* Once there was something in it. */
 static bool ledger_shows_other(const struct ledger *ledger)
 {
-	return ledger->other_used || ledger_rows_other_used(&ledger->endpoints) ||
-	       ledger_rows_other_used(&ledger->pools);
+	bool used = ledger->other_used;
+
+	for (unsigned int kind = 0; kind < LEDGER_KINDS; kind++)
+		used |= ledger_rows_other_used(&ledger->tables[kind]);
+	return used;
 }
 
 static void ledger_show_workloads(struct ledger *ledger)
@@ -101,13 +100,14 @@ static int ledger_init(struct ledger *ledger, uint64_t grace_ns)
 {
 	const struct identity identity = { .name = LEDGER_OTHER_TEXT };
 	struct workload *other = seats_take(&ledger->seats, &identity, 0);
-	int r;
+	int r = 0;
 
 	if (!other)
 		return -ENOMEM;
 	ledger->grace_ns = grace_ns;
-	r = ledger_rows_init(&ledger->endpoints, &ledger_endpoint_rows, &other->owner);
-	return r < 0 ? r : ledger_rows_init(&ledger->pools, &ledger_pool_rows, &other->owner);
+	for (unsigned int kind = 0; !r && kind < LEDGER_KINDS; kind++)
+		r = ledger_rows_init(&ledger->tables[kind], ledger_kinds[kind], &other->owner);
+	return r;
 }
 
 struct ledger *ledger_new(uint64_t grace_ns)
@@ -125,8 +125,8 @@ void ledger_free(struct ledger *ledger)
 
 	if (!ledger)
 		return;
-	ledger_rows_free(&ledger->endpoints);
-	ledger_rows_free(&ledger->pools);
+	for (unsigned int kind = 0; kind < LEDGER_KINDS; kind++)
+		ledger_rows_free(&ledger->tables[kind]);
 	HASH_ITER (hh, ledger->seats.by_name, workload, next)
 		seats_free(&ledger->seats, workload);
 	free(ledger);
@@ -197,29 +197,18 @@ void ledger_begin(struct ledger *ledger)
 	memset(ledger->reads, 0, sizeof(ledger->reads));
 }
 
-static void ledger_begin_table(struct ledger *ledger, struct ledger_rows *table)
+void ledger_begin_kind(struct ledger *ledger, unsigned int kind)
 {
-	unsigned int kind = ledger_rows_kind(table);
 	struct workload *workload, *next;
 
 	HASH_ITER (hh, ledger->seats.by_name, workload, next) {
 		workload->has[kind] = false;
 		ledger_owner_begin(&workload->owner, kind);
 	}
-	while (ledger_rows_crowded(table) && ledger_make_room(ledger))
+	while (ledger_rows_crowded(&ledger->tables[kind]) && ledger_make_room(ledger))
 		;
-	ledger_rows_begin(table);
+	ledger_rows_begin(&ledger->tables[kind]);
 	ledger->reads[kind] = true;
-}
-
-void ledger_begin_endpoints(struct ledger *ledger)
-{
-	ledger_begin_table(ledger, &ledger->endpoints);
-}
-
-void ledger_begin_pools(struct ledger *ledger)
-{
-	ledger_begin_table(ledger, &ledger->pools);
 }
 
 void ledger_add_processes(struct ledger *ledger, ledger_handle handle, uint64_t processes)
@@ -249,82 +238,41 @@ void ledger_fold_drops(struct ledger *ledger, ledger_handle handle,
 	drops_add(seats_find(&ledger->seats, handle)->dropped, drops);
 }
 
-static void ledger_add(struct ledger *ledger, struct ledger_rows *table, ledger_handle handle,
-		       uint32_t number, const char *label, const void *part)
+static const char *label_or_other(const char *label)
 {
-	struct workload *workload = seats_find(&ledger->seats, handle);
-
-	ledger_rows_add(table, &workload->owner, number, label, part);
-	workload->has[ledger_rows_kind(table)] = true;
+	return label && label[0] ? label : LEDGER_OTHER_TEXT;
 }
 
-static void ledger_fold(struct ledger *ledger, struct ledger_rows *table, ledger_handle handle,
-			uint32_t number, const char *label, const void *part)
+void ledger_add(struct ledger *ledger, unsigned int kind, ledger_handle handle, uint32_t number,
+		const char *label, const void *part)
 {
 	struct workload *workload = seats_find(&ledger->seats, handle);
 
-	ledger_rows_fold(table, &workload->owner, number, label, part);
-	workload->has[ledger_rows_kind(table)] = false; /* the next scrape that reads them tells */
+	ledger_rows_add(&ledger->tables[kind], &workload->owner, number, label_or_other(label),
+			part);
+	workload->has[kind] = true;
+}
+
+void ledger_fold(struct ledger *ledger, unsigned int kind, ledger_handle handle, uint32_t number,
+		 const char *label, const void *part)
+{
+	struct workload *workload = seats_find(&ledger->seats, handle);
+
+	ledger_rows_fold(&ledger->tables[kind], &workload->owner, number, label_or_other(label),
+			 part);
+	workload->has[kind] = false; /* the next scrape that reads them tells */
 	workload->vacant = true;
 	workload->idle.since_ns = 0;
 }
 
-struct port_label {
-	char text[8];
-};
-
-static struct port_label port_label(uint16_t port)
-{
-	struct port_label label = { LEDGER_OTHER_TEXT };
-
-	if (port)
-		snprintf(label.text, sizeof(label.text), "%u", (unsigned int)port);
-	return label;
-}
-
-static const char *pool_label(const char *pool)
-{
-	return pool && pool[0] ? pool : LEDGER_OTHER_TEXT;
-}
-
-void ledger_add_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
-			 const struct endpoint_row *part)
-{
-	ledger_add(ledger, &ledger->endpoints, handle, port, port_label(port).text, part);
-}
-
-void ledger_add_pool(struct ledger *ledger, ledger_handle handle, enum pool_role role,
-		     const char *pool, const struct pool_row *part)
-{
-	ledger_add(ledger, &ledger->pools, handle, role, pool_label(pool), part);
-}
-
-void ledger_fold_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
-			  const struct endpoint_row *part)
-{
-	ledger_fold(ledger, &ledger->endpoints, handle, port, port_label(port).text, part);
-}
-
-void ledger_fold_pool(struct ledger *ledger, ledger_handle handle, enum pool_role role,
-		      const char *pool, const struct pool_row *part)
-{
-	ledger_fold(ledger, &ledger->pools, handle, role, pool_label(pool), part);
-}
-
-static bool ledger_reads(const struct ledger *ledger, const struct ledger_rows *table)
-{
-	return ledger->reads[ledger_rows_kind(table)];
-}
-
 static void ledger_remove_gone(struct ledger *ledger, uint64_t now_ns)
 {
-	struct ledger_rows *const tables[] = { &ledger->endpoints, &ledger->pools };
 	struct workload *workload, *next;
 
 	HASH_ITER (hh, ledger->seats.by_name, workload, next)
 		workload_close(ledger, workload, now_ns);
-	for (size_t i = 0; i < LEDGER_ROW_KINDS; i++)
-		ledger_rows_remove(tables[i], ledger_reads(ledger, tables[i]), now_ns,
+	for (unsigned int kind = 0; kind < LEDGER_KINDS; kind++)
+		ledger_rows_remove(&ledger->tables[kind], ledger->reads[kind], now_ns,
 				   ledger->grace_ns);
 	HASH_ITER (hh, ledger->seats.by_name, workload, next) {
 		if (workload->owner.removed)
@@ -332,25 +280,32 @@ static void ledger_remove_gone(struct ledger *ledger, uint64_t now_ns)
 	}
 }
 
-static void ledger_show_table(const struct ledger *ledger, struct ledger_rows *table)
+static int ledger_reserve(struct ledger *ledger)
 {
-	if (ledger_reads(ledger, table))
-		ledger_rows_show(table);
-	else
-		ledger_rows_hide(table);
+	int r = 0;
+
+	for (unsigned int kind = 0; !r && kind < LEDGER_KINDS; kind++)
+		r = ledger_rows_reserve(&ledger->tables[kind]);
+	return r;
 }
 
 int ledger_end(struct ledger *ledger, uint64_t now_ns)
 {
-	if (ledger_rows_reserve(&ledger->endpoints) < 0 || ledger_rows_reserve(&ledger->pools) < 0)
-		return -ENOMEM;
-	ledger_rows_clamp(&ledger->endpoints, ledger_reads(ledger, &ledger->endpoints), now_ns);
-	ledger_rows_clamp(&ledger->pools, ledger_reads(ledger, &ledger->pools), now_ns);
+	int r = ledger_reserve(ledger);
+
+	if (r < 0)
+		return r;
+	for (unsigned int kind = 0; kind < LEDGER_KINDS; kind++)
+		ledger_rows_clamp(&ledger->tables[kind], ledger->reads[kind], now_ns);
 	ledger_remove_gone(ledger, now_ns);
 	HASH_SRT(hh, ledger->seats.by_name, workload_compare);
 	ledger_show_workloads(ledger);
-	ledger_show_table(ledger, &ledger->endpoints);
-	ledger_show_table(ledger, &ledger->pools);
+	for (unsigned int kind = 0; kind < LEDGER_KINDS; kind++) {
+		if (ledger->reads[kind])
+			ledger_rows_show(&ledger->tables[kind]);
+		else
+			ledger_rows_hide(&ledger->tables[kind]);
+	}
 	return 0;
 }
 
@@ -360,16 +315,10 @@ const struct workload_row *ledger_workloads(const struct ledger *ledger, size_t 
 	return ledger->shown;
 }
 
-const struct endpoint_row *ledger_endpoints(const struct ledger *ledger, size_t *len)
+const void *ledger_rows_of(const struct ledger *ledger, unsigned int kind, size_t *len)
 {
-	*len = ledger->endpoints.shown_len;
-	return (const struct endpoint_row *)ledger->endpoints.shown;
-}
-
-const struct pool_row *ledger_pools(const struct ledger *ledger, size_t *len)
-{
-	*len = ledger->pools.shown_len;
-	return (const struct pool_row *)ledger->pools.shown;
+	*len = ledger->tables[kind].shown_len;
+	return ledger->tables[kind].shown;
 }
 
 uint64_t ledger_workloads_full(const struct ledger *ledger)
@@ -379,10 +328,18 @@ uint64_t ledger_workloads_full(const struct ledger *ledger)
 
 uint64_t ledger_rows_full(const struct ledger *ledger)
 {
-	return ledger->endpoints.full + ledger->pools.full;
+	uint64_t full = 0;
+
+	for (unsigned int kind = 0; kind < LEDGER_KINDS; kind++)
+		full += ledger->tables[kind].full;
+	return full;
 }
 
 uint64_t ledger_torn(const struct ledger *ledger)
 {
-	return ledger->endpoints.torn + ledger->pools.torn;
+	uint64_t torn = 0;
+
+	for (unsigned int kind = 0; kind < LEDGER_KINDS; kind++)
+		torn += ledger->tables[kind].torn;
+	return torn;
 }

@@ -11,15 +11,14 @@
  *
  *	ledger_begin(ledger);					a scrape
  *	ledger_add_processes(ledger, handle, 3);		for each live tree
- *	ledger_begin_endpoints(ledger);				if it reads endpoints
+ *	ledger_begin_kind(ledger, LEDGER_ENDPOINTS);		if it reads endpoints
  *	ledger_add_endpoint(ledger, handle, 8080, &part);
- *	ledger_begin_pools(ledger);				if it reads pools
- *	ledger_add_pool(ledger, handle, POOL_SERVING, "worker-#", &part);
  *	ledger_end(ledger, now);
  *	rows = ledger_endpoints(ledger, &len);
  *
  *	ledger_fold_endpoint(ledger, handle, 8080, &part);	a tree ended: its last values
- *	ledger_fold_pool(ledger, handle, POOL_SERVING, "worker-#", &part);
+ *
+ * ledger_kinds.h has the kinds of rows, and these functions for each of them.
  *
  * A tree's values are those since it was founded, so they are either added (it lives) or folded
  * (it ended), never both in one scrape, and never added again after they were folded. A fold may
@@ -56,11 +55,6 @@
  * services of two ports and five pools have 0.4 MB, and a ledger full of rows with history 30 MB.
  */
 #define LEDGER_WORKLOADS_MAX 256
-#define LEDGER_ENDPOINTS_MAX 1024
-#define LEDGER_POOLS_MAX 2048
-/* One workload with endless ports or pool names must not starve the others. Without `other`. */
-#define LEDGER_WORKLOAD_PORTS_MAX 64
-#define LEDGER_WORKLOAD_POOLS_MAX 128 /* 64 names, each in both roles */
 #define LEDGER_DETOURS_MAX 2048 /* ports, and pools, that are known one by one to be in `other` */
 #define LEDGER_LABEL_LEN 48 /* longer pool names are cut; the longest are in features/threads.h */
 
@@ -105,12 +99,12 @@ bool ledger_has_room(const struct ledger *ledger, uint32_t user);
 void ledger_begin(struct ledger *ledger);
 
 /*
- * Says that this scrape adds all endpoints, or all pools, that live: their values become those of
- * the base, their gauges 0. Those that a scrape does not read are not shown after it, and grow no
- * older by it: a scrape that asks for threads only must not end the counters of requests.
+ * Says that this scrape adds all rows of @kind (LEDGER_ENDPOINTS, ...: ledger_kinds.h) that live:
+ * their values become those of the base, their gauges 0. Those that a scrape does not read are not
+ * shown after it, and grow no older by it: a scrape that asks for threads only must not end the
+ * counters of requests.
  */
-void ledger_begin_endpoints(struct ledger *ledger);
-void ledger_begin_pools(struct ledger *ledger);
+void ledger_begin_kind(struct ledger *ledger, unsigned int kind);
 
 void ledger_add_processes(struct ledger *ledger, ledger_handle handle, uint64_t processes);
 
@@ -124,10 +118,10 @@ void ledger_fold_drops(struct ledger *ledger, ledger_handle handle,
 		       const uint64_t drops[static DROP_REASONS]);
 
 /*
- * Adds or folds to row (workload, @port) or (workload, @pool, @role). Port 0 and the pools "other",
- * "" and NULL are `other`. A port or pool for which there is no room goes to row (workload, other),
- * a pool to that of its role, or, if there is no room even for that, to (other, other);
- * ledger_rows_full() counts each part once.
+ * Adds or folds @part, a row of @kind, to row (workload, @number, @label); the typed functions of
+ * ledger_kinds.h say what number and label are. Label "" or NULL is `other`. A part for which there
+ * is no room goes to row (workload, @number, other), or, if there is no room even for that, to
+ * (other, other); ledger_rows_full() counts each part once.
  *
  * What was once added to `other` stays there for its life, although rows may become free meanwhile:
  * its values are those since its tree was founded, so in a row of its own they would appear a
@@ -139,14 +133,10 @@ void ledger_fold_drops(struct ledger *ledger, ledger_handle handle,
  * more is crowded: all its new ports (or pools) go to `other`, until nothing that went there
  * unremembered was added for longer than grace_ns.
  */
-void ledger_add_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
-			 const struct endpoint_row *part);
-void ledger_add_pool(struct ledger *ledger, ledger_handle handle, enum pool_role role,
-		     const char *pool, const struct pool_row *part);
-void ledger_fold_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
-			  const struct endpoint_row *part);
-void ledger_fold_pool(struct ledger *ledger, ledger_handle handle, enum pool_role role,
-		      const char *pool, const struct pool_row *part);
+void ledger_add(struct ledger *ledger, unsigned int kind, ledger_handle handle, uint32_t number,
+		const char *label, const void *part);
+void ledger_fold(struct ledger *ledger, unsigned int kind, ledger_handle handle, uint32_t number,
+		 const char *label, const void *part);
 
 /*
  * Ends a scrape: clamps counters, removes what is past its grace, sorts. -ENOMEM: the arrays of the
@@ -156,12 +146,11 @@ int ledger_end(struct ledger *ledger, uint64_t now_ns);
 
 /*
  * The rows of the last ledger_end, of what its scrape has read, sorted by workload (bytes), then by
- * port (number, `other` first) or by role and pool (bytes). The arrays and the texts in them are
- * good until the next ledger_join or ledger_begin_.
+ * number and label (bytes). The arrays and the texts in them are good until the next ledger_join or
+ * ledger_begin_kind.
  */
 const struct workload_row *ledger_workloads(const struct ledger *ledger, size_t *len);
-const struct endpoint_row *ledger_endpoints(const struct ledger *ledger, size_t *len);
-const struct pool_row *ledger_pools(const struct ledger *ledger, size_t *len);
+const void *ledger_rows_of(const struct ledger *ledger, unsigned int kind, size_t *len);
 
 /*
  * Since ledger_new: how often a workload did not fit; how many parts were put into `other` for want

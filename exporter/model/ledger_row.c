@@ -5,65 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/snapshot.h"
-
-#define WORD_OF(type, member) (offsetof(type, member) / sizeof(ledger_word))
-
-#define ENDPOINT_COUNTERS \
-	((sizeof(struct endpoint_counts) + sizeof(struct hist)) / sizeof(ledger_word))
-#define ENDPOINT_GAUGES 6
 #define LATE_NS 1000000000ULL /* by which two readings may be further apart than they say */
-#define POOL_COUNTERS (STATES + 2 + sizeof(struct pool_waits) / sizeof(ledger_word))
-
-static const char *const role_names[] = {
-#define ROLE(id, label) [POOL_##id] = label,
-	POOL_ROLE_LIST(ROLE)
-#undef ROLE
-};
-
-const struct ledger_row_kind ledger_endpoint_rows = {
-	.words = sizeof(struct endpoint_row) / sizeof(ledger_word),
-	.texts = 2,
-	.counters = WORD_OF(struct endpoint_row, abandoned),
-	.counters_len = ENDPOINT_COUNTERS,
-	.gauges = WORD_OF(struct endpoint_row, queued),
-	.gauges_len = ENDPOINT_GAUGES,
-	.maximum = WORD_OF(struct endpoint_row, oldest_queued_ns),
-	.rows_max = LEDGER_ENDPOINTS_MAX,
-	.share_max = LEDGER_WORKLOAD_PORTS_MAX,
-	.index = 0,
-};
-
-const struct ledger_row_kind ledger_pool_rows = {
-	.words = sizeof(struct pool_row) / sizeof(ledger_word),
-	.texts = 3,
-	.numbers = role_names,
-	.counters = WORD_OF(struct pool_row, thread_ns),
-	.counters_len = POOL_COUNTERS,
-	.gauges = WORD_OF(struct pool_row, threads),
-	.gauges_len = STATES,
-	.times = WORD_OF(struct pool_row, thread_ns),
-	.times_len = STATES,
-	.exited = WORD_OF(struct pool_row, exited),
-	.rows_max = LEDGER_POOLS_MAX,
-	.share_max = LEDGER_WORKLOAD_POOLS_MAX,
-	.index = 1,
-};
-
-_Static_assert(WORD_OF(struct endpoint_row, abandoned) == 2 &&
-		       offsetof(struct endpoint_row, port) == 8,
-	       "two texts begin struct endpoint_row");
-_Static_assert(WORD_OF(struct endpoint_row, queued) == 2 + ENDPOINT_COUNTERS,
-	       "a member was added between or behind the counters of struct endpoint_row");
-_Static_assert(sizeof(struct endpoint_row) == 8 * (2 + ENDPOINT_COUNTERS + ENDPOINT_GAUGES),
-	       "a member was added to the gauges of struct endpoint_row");
-_Static_assert(WORD_OF(struct pool_row, threads) == 3 && offsetof(struct pool_row, pool) == 8 &&
-		       offsetof(struct pool_row, role) == 16,
-	       "three texts begin struct pool_row");
-_Static_assert(WORD_OF(struct pool_row, thread_ns) == 3 + STATES,
-	       "a member was added to the gauges of struct pool_row");
-_Static_assert(sizeof(struct pool_row) == 8 * (3 + STATES + POOL_COUNTERS),
-	       "a member was added to the counters of struct pool_row");
 
 struct ledger_row *ledger_row_new(const struct ledger_row_kind *kind, struct ledger_owner *owner,
 				  const struct ledger_row_key *key)

@@ -230,11 +230,6 @@ void ledger_rows_fold(struct ledger_rows *table, struct ledger_owner *owner, uin
 		table->full++;
 }
 
-unsigned int ledger_rows_kind(const struct ledger_rows *table)
-{
-	return table->kind->index;
-}
-
 bool ledger_rows_crowded(const struct ledger_rows *table)
 {
 	return HASH_COUNT(table->rows) > table->kind->rows_max - table->kind->rows_max / 8;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of the ledger's rows, endpoints or pools: the base, this scrape's sum and what was shown
+ * A table of the ledger's rows, all of one kind: the base, this scrape's sum and what was shown
  * last of each. ledger.h has the contract; this is its machinery, used by ledger.c only.
  *
  * For newcomers. The ledger does three things with a row: it adds a part to it, it copies it, and
@@ -17,7 +17,7 @@
  *	pool_row           |  ...pool role |  threads[0]...         |  thread_ns[0]...
  *
  * To add a member, put it into its run in snapshot.h and correct the length of the run at the top
- * of ledger_row.c; the _Static_asserts there fail until both agree. A part is a row as well, and
+ * of ledger_kinds.c; the _Static_asserts there fail until both agree. A part is a row as well, and
  * `shown` is an array of them, which ledger_endpoints() gives out as struct endpoint_row: that is
  * why ledger_word may alias.
  *
@@ -31,13 +31,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/ledger_kinds.h"
+
 typedef uint64_t __attribute__((may_alias)) ledger_word;
 
 struct ledger_row;
 struct ledger_row_kind;
-extern const struct ledger_row_kind ledger_endpoint_rows;
-extern const struct ledger_row_kind ledger_pool_rows;
-#define LEDGER_ROW_KINDS 2
 
 /* For how long nothing live was added to a thing: what decides when it is forgotten. */
 struct ledger_idle {
@@ -71,7 +70,7 @@ struct ledger_owner {
 	const char *name; /* not owned, constant */
 	uint32_t id; /* never used again */
 	bool removed; /* ledger_rows_remove() takes its rows */
-	struct ledger_share shares[LEDGER_ROW_KINDS];
+	struct ledger_share shares[LEDGER_KINDS];
 };
 
 struct ledger_detoured; /* a key that is on a detour */
@@ -108,9 +107,6 @@ void ledger_rows_add(struct ledger_rows *table, struct ledger_owner *owner, uint
  */
 void ledger_rows_fold(struct ledger_rows *table, struct ledger_owner *owner, uint32_t number,
 		      const char *label, const void *part);
-
-/* The index of @table in arrays of LEDGER_ROW_KINDS. */
-unsigned int ledger_rows_kind(const struct ledger_rows *table);
 
 /* Whether few rows are free. */
 bool ledger_rows_crowded(const struct ledger_rows *table);

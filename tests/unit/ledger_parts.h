@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "model/ledger.h"
+#include "model/ledger_kinds.h"
 
 #define SECOND 1000000000ULL
 #define GRACE (300 * SECOND)
@@ -50,8 +50,8 @@ static inline struct pool_row pool(uint64_t idle_ns)
 static inline void scrape_begin(struct ledger *ledger)
 {
 	ledger_begin(ledger);
-	ledger_begin_endpoints(ledger);
-	ledger_begin_pools(ledger);
+	ledger_begin_kind(ledger, LEDGER_ENDPOINTS);
+	ledger_begin_kind(ledger, LEDGER_POOLS);
 }
 
 /* One scrape with one live tree. */

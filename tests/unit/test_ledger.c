@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "ledger_parts.h"
-#include "model/ledger.h"
+#include "model/ledger_kinds.h"
 
 Test(ledger, a_new_ledger_shows_nothing)
 {

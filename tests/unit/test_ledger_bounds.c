@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "ledger_ports.h"
-#include "model/ledger.h"
+#include "model/ledger_kinds.h"
 
 static void add_ports(struct ledger *ledger, ledger_handle handle, unsigned int from,
 		      unsigned int to)

@@ -9,7 +9,7 @@ static void scrape_pools(struct ledger *ledger, ledger_handle handle, uint64_t p
 
 	ledger_begin(ledger);
 	ledger_add_processes(ledger, handle, processes);
-	ledger_begin_pools(ledger);
+	ledger_begin_kind(ledger, LEDGER_POOLS);
 	if (processes)
 		ledger_add_pool(ledger, handle, POOL_OTHER, "p", &part);
 	cr_assert_eq(ledger_end(ledger, now_ns), 0);

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "ledger_ports.h"
-#include "model/ledger.h"
+#include "model/ledger_kinds.h"
 
 enum { LIVES = 150, RANDOM_PORTS = 250, SCRAPES = 400 };
 

@@ -111,7 +111,7 @@ Test(ledger_times, are_as_old_as_the_last_scrape_that_has_read_them)
 
 	scrape_pool(ledger, handle, 0, 1000 * SECOND);
 	ledger_begin(ledger);
-	ledger_begin_endpoints(ledger);
+	ledger_begin_kind(ledger, LEDGER_ENDPOINTS);
 	cr_assert_eq(ledger_end(ledger, START + 60 * SECOND), 0);
 	cr_expect_eq(idle_ns(scrape_pool(ledger, handle, 75, 1300 * SECOND)), 1300 * SECOND);
 	cr_expect_eq(ledger_torn(ledger), 0);
