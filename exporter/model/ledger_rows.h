@@ -5,9 +5,9 @@
  *
  * For newcomers. The ledger does three things with a row: it adds a part to it, it copies it, and
  * it lifts what fell back. None of them depends on what a member means, and struct endpoint_row has
- * some 450 of them (most are buckets), so no member is named here. snapshot.h keeps its two structs
- * in one shape: texts, then one run of counters and one run of gauges (in either order), all 64
- * bits wide. So a row is an array of words, and a struct ledger_row_kind says where its two runs
+ * some 450 of them (most are buckets), so no member is named here. snapshot.h keeps those of all
+ *kinds in one shape: texts, then one run of counters and one run of gauges (in either order), all
+ *64 bits wide. So a row is an array of words, and a struct ledger_row_kind says where its two runs
  * are:
  *
  *	                   |  texts        |  counters              |  gauges

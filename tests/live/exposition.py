@@ -65,10 +65,18 @@ class Scrape:
         assert len(rows) == 1, f"{name}{wanted}: {rows}"
         return rows[0][1]
 
-    def passed_over(self):
-        """Requests and connections that were seen and are in no endpoint, by reason."""
-        reasons = ("request_unpaired", "slot_stale", "connection_untracked")
-        return {r: self.one("workload_exporter_dropped_total", reason=r) for r in reasons}
+    def lost_by(self, *workloads):
+        """
+        What was lost of theirs, by workload and reason. What is lost of nobody in particular may be
+        that of any process of the machine.
+        """
+        return {
+            (labels["workload"], labels["reason"]): lost
+            for workload in workloads
+            for labels, lost in self.rows(
+                "workload_measurements_dropped_total", workload=workload
+            )
+        }
 
     def losses(self):
         """What the exporter tells to have lost since it started, by reason."""

@@ -43,7 +43,6 @@ def test_a_listener_handed_over_is_measured_where_it_is_served(
 ):
     giver, take = hand_over(start)
     exporter.workload_of(giver.port)
-    before = exporter.scrape().passed_over()
     taker = take()
     assert taker.port == giver.port
     load = start(Load, taker.port, clients=8, requests=500, keep_alive=keep_alive)
@@ -51,7 +50,7 @@ def test_a_listener_handed_over_is_measured_where_it_is_served(
     end = exporter.wait_for_end(taker.port, 500)
     assert served(end.scrape, taker) == requests_and_connections(500, connections)
     assert served(end.scrape, giver) == requests_and_connections(0, 0)
-    assert end.scrape.passed_over() == before
+    assert end.scrape.lost_by(giver.name, taker.name) == {}
     assert Pool(end.scrape, taker.name, "worker-#").threads("idle") == 4
     assert end.scrape.one("workload_processes", workload=taker.name) == 1
 
@@ -62,7 +61,6 @@ def test_a_listener_outlives_the_process_that_handed_it_over(exporters, start):
     giver, take = hand_over(start)
     exporter.workload_of(giver.port)
     taker = take()
-    before = exporter.scrape().passed_over()
     load = start(Load, taker.port, clients=8)
     exporter.wait_until(lambda s: served(s, taker)[0] >= 100)
     giver.stop()
@@ -72,7 +70,7 @@ def test_a_listener_outlives_the_process_that_handed_it_over(exporters, start):
     requests = load.interrupt()["requests"]
     end = exporter.wait_for_end(taker.port, requests)
     assert served(end.scrape, taker) == requests_and_connections(requests, requests)
-    assert end.scrape.passed_over() == before
+    assert end.scrape.lost_by(giver.name, taker.name) == {}
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["there", "gone"])
@@ -90,7 +88,6 @@ def test_requests_at_a_listener_that_was_handed_over_wait_in_full_view(
         giver.stop()
         exporter.wait_for_equal(lambda s: s.belonging_to(giver.name), {})
     taker.ask("stuck")
-    before = exporter.scrape().passed_over()
     clients = [connect(taker.port) for _ in range(10)]
     for client in clients:
         client.sendall(REQUEST)
@@ -101,7 +98,7 @@ def test_requests_at_a_listener_that_was_handed_over_wait_in_full_view(
         receive(client)
         client.close()
     exporter.wait_for_endpoint(taker.port, Endpoint.counts, (11, 11, 11))
-    assert exporter.scrape().passed_over() == before
+    assert exporter.scrape().lost_by(giver.name, taker.name) == {}
 
 
 @pytest.fixture(params=cgroups.HIERARCHIES)
