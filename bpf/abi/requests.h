@@ -67,6 +67,7 @@ _Static_assert(sizeof(struct endpoint_shard) ==
 /* Array `endpoint_gauges`, one per slot: zeroed by user space, filled by one sweep. */
 struct endpoint_gauges {
 	__u64 oldest_ns; /* arrival (CLOCK_MONOTONIC) of the oldest unread request; 0 if none */
+	__u64 oldest_read_ns; /* first read of the oldest request in service; 0 if none */
 	__u32 queued;
 	__u32 in_service;
 	__u32 connections;
@@ -76,6 +77,6 @@ struct endpoint_gauges {
 	__u32 sockets; /* tracked ones in whatever state: entries of the storage map */
 	__u32 zero;
 };
-_Static_assert(sizeof(struct endpoint_gauges) == 40, "struct endpoint_gauges has a hole");
+_Static_assert(sizeof(struct endpoint_gauges) == 48, "struct endpoint_gauges has a hole");
 
 #endif

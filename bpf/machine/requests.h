@@ -430,6 +430,15 @@ static inline int conn_in_service(const struct conn *conn)
 	return !conn->closed && conn->phase == PHASE_SERVICE;
 }
 
+/*
+ * When the request in service was read. 0 for the instant in which that is not noted yet, and what
+ * is there is of a request that the sweep has ended.
+ */
+static inline __u64 conn_service_since(const struct conn *conn)
+{
+	return conn->read_ns > conn->settled_ns ? conn->read_ns : 0;
+}
+
 /* An answer that the sweep may end, unless its thread is still at it. */
 static inline int conn_answered(const struct conn *conn)
 {

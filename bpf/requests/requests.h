@@ -356,6 +356,12 @@ static inline __u32 connection_held(const struct tracked *tracked, __u64 now)
 	return binding_held(conn, (__u64)conn, &thread, now);
 }
 
+/* The earlier of two times, each 0 if there is none. */
+static inline __u64 earlier(__u64 a, __u64 b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
 /*
  * Settles what was answered a while ago, unless its thread is not done with it, and takes stock of
  * an open connection. What TCP has taken and not transmitted yet is an answer that has ended, but
@@ -377,13 +383,15 @@ static inline void sweep_connection(struct tracked *tracked, struct endpoint_sha
 	if (!held && !sends && stream->sent_seq == stream->left_seq)
 		events_record(shard, conn_settle(&tracked->conn, now, &ended), &ended);
 	if (conn_in_service(&tracked->conn) || held == HELD ||
-	    (sends && conn_answered(&tracked->conn)))
+	    (sends && conn_answered(&tracked->conn))) {
 		gauges->in_service++;
+		gauges->oldest_read_ns = earlier(gauges->oldest_read_ns,
+						 conn_service_since(&tracked->conn));
+	}
 	if (!stream->unread || !arrived || !conn_queued(&tracked->conn))
 		return;
 	gauges->queued++;
-	if (!gauges->oldest_ns || arrived < gauges->oldest_ns)
-		gauges->oldest_ns = arrived;
+	gauges->oldest_ns = earlier(gauges->oldest_ns, arrived);
 }
 
 #endif

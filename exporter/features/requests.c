@@ -96,6 +96,12 @@ static void shard_merge(struct endpoint_row *row, const struct endpoint_shard *s
 	counters_merge(row->duration.bucket, shard->duration, sizeof(shard->duration));
 }
 
+/* Of what began at @since_ns, 0 if there is nothing. */
+static uint64_t age_ns(uint64_t since_ns, uint64_t now_ns)
+{
+	return since_ns && now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
 static void gauges_fill(struct endpoint_row *row, const struct endpoint_gauges *gauges,
 			uint64_t swept_ns)
 {
@@ -104,8 +110,8 @@ static void gauges_fill(struct endpoint_row *row, const struct endpoint_gauges *
 	row->connections = gauges->connections;
 	row->accept_queue = gauges->accept_queue;
 	row->accept_queue_limit = gauges->accept_queue_limit;
-	if (gauges->oldest_ns && swept_ns > gauges->oldest_ns)
-		row->oldest_queued_ns = swept_ns - gauges->oldest_ns;
+	row->oldest_queued_ns = age_ns(gauges->oldest_ns, swept_ns);
+	row->oldest_in_service_ns = age_ns(gauges->oldest_read_ns, swept_ns);
 }
 
 /*

@@ -24,7 +24,7 @@
  * (it ended), never both in one scrape, and never added again after they were folded. A fold may
  * come between scrapes or inside one and shows in the next ledger_end.
  *
- * Counters and histograms of parts are added; gauges too, except oldest_queued_ns, whose maximum
+ * Counters and histograms of parts are added; gauges too, except ages, of which the maximum
  * counts. Gauges of folded parts are ignored. In a part the names are ignored.
  *
  * What is shown as a counter never decreases while its row exists: if a sum falls back (the shards

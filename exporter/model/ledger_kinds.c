@@ -9,7 +9,7 @@
 
 #define ENDPOINT_COUNTERS \
 	((sizeof(struct endpoint_counts) + sizeof(struct hist)) / sizeof(ledger_word))
-#define ENDPOINT_GAUGES 6
+#define ENDPOINT_GAUGES 7
 #define POOL_COUNTERS (STATES + 2 + sizeof(struct pool_waits) / sizeof(ledger_word))
 
 static const char *const role_names[] = {
@@ -25,7 +25,8 @@ static const struct ledger_row_kind ledger_endpoint_shape = {
 	.counters_len = ENDPOINT_COUNTERS,
 	.gauges = WORD_OF(struct endpoint_row, queued),
 	.gauges_len = ENDPOINT_GAUGES,
-	.maximum = WORD_OF(struct endpoint_row, oldest_queued_ns),
+	.maxima = WORD_OF(struct endpoint_row, oldest_queued_ns),
+	.maxima_len = 2,
 	.rows_max = LEDGER_ENDPOINTS_MAX,
 	.share_max = LEDGER_WORKLOAD_PORTS_MAX,
 	.index = LEDGER_ENDPOINTS,

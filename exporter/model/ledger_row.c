@@ -50,7 +50,7 @@ static void row_add_gauges(const struct ledger_row_kind *kind, struct ledger_row
 			   const ledger_word *part)
 {
 	for (size_t i = kind->gauges; i < kind->gauges + kind->gauges_len; i++) {
-		if (i == kind->maximum)
+		if (i - kind->maxima < kind->maxima_len)
 			words_lift(row->sum + i, part + i, 1);
 		else
 			row->sum[i] += part[i];

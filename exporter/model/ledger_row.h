@@ -24,7 +24,8 @@ struct ledger_row_kind {
 	size_t counters_len;
 	size_t gauges;
 	size_t gauges_len;
-	size_t maximum; /* gauge whose maximum counts; 0: none */
+	size_t maxima; /* gauges whose maximum counts */
+	size_t maxima_len; /* 0: none */
 	size_t times; /* counters of threads' time by state; the gauges count the threads */
 	size_t times_len; /* 0: none */
 	size_t exited; /* counter of threads that are gone */

@@ -42,6 +42,7 @@ struct endpoint_row {
 	uint64_t queued;
 	uint64_t in_service;
 	uint64_t oldest_queued_ns; /* age; 0 if nothing is queued */
+	uint64_t oldest_in_service_ns; /* since it was read; 0 if nothing is in service */
 	uint64_t connections;
 	uint64_t accept_queue;
 	uint64_t accept_queue_limit;

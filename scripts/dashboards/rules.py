@@ -63,6 +63,7 @@ GAUGES = [
     ("workload_requests_queued", PORT, "sum"),
     ("workload_requests_in_service", PORT, "sum"),
     ("workload_request_oldest_queued_seconds", PORT, "max"),
+    ("workload_request_oldest_in_service_seconds", PORT, "max"),
     ("workload_accept_queue_connections", PORT, "sum"),
     ("workload_accept_queue_limit_connections", PORT, "sum"),
     ("workload_connections", PORT, "sum"),

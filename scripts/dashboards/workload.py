@@ -110,16 +110,25 @@ def queue():
                     "short",
                 ),
                 timeseries(
-                    "Oldest queued",
-                    "Age of the oldest request that no thread has read. If it grows as fast as the "
-                    "clock, nobody reads any more.",
+                    "Oldest requests",
+                    "Age of the oldest request that no thread has read: if it grows as fast as the "
+                    "clock, nobody reads any more. And for how long the oldest of those in service "
+                    "has been so: if that grows as fast as the clock, it hangs.",
                     [
                         target(
                             gauge(
                                 "workload_request_oldest_queued_seconds", PORT, operation="max"
                             ),
-                            PORT_LEGEND,
-                        )
+                            f"{PORT_LEGEND} queued",
+                        ),
+                        target(
+                            gauge(
+                                "workload_request_oldest_in_service_seconds",
+                                PORT,
+                                operation="max",
+                            ),
+                            f"{PORT_LEGEND} in service",
+                        ),
                     ],
                     "s",
                 ),

@@ -8,6 +8,7 @@ import socket
 import threading
 from pathlib import Path
 
+from clients import REQUEST, exchange
 from exporter import Exporter
 from kernel_types import without
 from prometheus import Prometheus, scrape_config
@@ -49,6 +50,18 @@ class IdleConnections:
         self.sockets.clear()
 
 
+class HungRequest:
+    """A client that has got an answer, and waits for the next one."""
+
+    def __init__(self, port):
+        self.client = socket.create_connection(("127.0.0.1", port), timeout=10)
+        exchange(self.client)
+        self.client.sendall(REQUEST)
+
+    def stop(self):
+        self.client.close()
+
+
 class Scene:
     """
     services: condition -> service; expected: condition -> names of the alerts that must fire for
@@ -68,6 +81,7 @@ class Scene:
         "too few CPUs": {"WorkloadCpuStarvation"},
         "full accept queue": {"WorkloadAcceptQueueNearLimit", "WorkloadAcceptQueueOverflows"},
         "stuck workers": {"WorkloadStuck"},
+        "a request that hangs": {"WorkloadRequestHung"},
         "reads unseen": set(),
     }
 
@@ -125,6 +139,8 @@ class Scene:
         self._serve("too few CPUs", workers=8, busy_us=300000, prefix=["taskset", "-c", "0"])
         self._serve("full accept queue", workers=6, service_us=2000, backlog=4)
         self._serve("stuck workers", workers=8, service_us=2000)
+        hung = "read:100,write:100,read:100,sleep:600000,write:100,loop"
+        self._serve("a request that hangs", "talker", script=hung)
         self._serve("reads unseen", "talker", script="splice:100,write:100,loop")
         # For the panels. It wakes up so often that on a busy machine it lacks CPUs indeed: of its
         # alerts nothing is expected.
@@ -146,6 +162,7 @@ class Scene:
             self.services["full accept queue"].port, lambda e: e.gauges()[3], LOAD["clients"]
         )
         self.loads.append(self._start(IdleConnections, self.services["full accept queue"].port))
+        self.loads.append(self._start(HungRequest, self.services["a request that hangs"].port))
         self.services["stuck workers"].ask("stuck")
         self.fragile.stop()
 

@@ -10,11 +10,11 @@ DASHBOARDS = ROOT / "dashboards"
 TOOLS = BUILD / "dashboards"
 
 SHORT = {
-    "rate": "10s", "stuck": "8s",
+    "rate": "10s", "stuck": "8s", "hung": "20s", "usual": "5m",
     "queue": "12s", "accept_queue": "3s", "threads": "5s",
     "exporter_down": "3s", "exporter_loss": "3s",
 }  # fmt: skip
-SHORT_STUCK_FOR = "2s"
+SHORT_FOR = {"stuck": "2s", "hung": "3s"}
 RATE_INTERVAL = "10s"
 
 
@@ -26,8 +26,8 @@ def short_thresholds():
             section = line.strip("[] ")
         name = line.split("=")[0].strip()
         if section in ("window", "for") and "=" in line and not line.startswith("#"):
-            time_ = SHORT_STUCK_FOR if (section, name) == ("for", "stuck") else SHORT[name]
-            line = f'{name} = "{time_}"'
+            short = SHORT_FOR if section == "for" else SHORT
+            line = f'{name} = "{short.get(name) or SHORT[name]}"'
         lines.append(line)
     return "\n".join(lines) + "\n"
 

@@ -100,6 +100,7 @@ static void fill_endpoint(struct input *input, struct page *page, size_t i)
 	take_numbers(input, row->accepted, IO_MODELS);
 	row->received_bytes = take_number(input);
 	row->oldest_queued_ns = take_number(input);
+	row->oldest_in_service_ns = take_number(input);
 	row->connections = take_number(input);
 	take_hist(input, &row->queue);
 	take_hist(input, &row->service);

@@ -191,6 +191,46 @@ def check_stuck_then_released(exporter, server, clients, accept_queue):
     assert end.seconds("queue") - before.seconds("queue") == pytest.approx(waited, rel=0.03)
 
 
+def in_service(endpoint):
+    return endpoint.get("workload_requests_in_service")
+
+
+def served_for(endpoint):
+    return endpoint.get("workload_request_oldest_in_service_seconds")
+
+
+def check_ages_in_service(exporter, server, read):
+    """The oldest of what is in service was read at about @read, and is as old later."""
+    first = exporter.endpoint(server.port)
+    assert served_for(first) == pytest.approx(first.scrape.at - read, abs=1.1)
+    later = exporter.wait_until(
+        lambda s: served_for(Endpoint(s, server.port)) > served_for(first) + 1 and s
+    )
+    assert served_for(Endpoint(later, server.port)) == pytest.approx(later.at - read, abs=1.1)
+
+
+@pytest.mark.times
+def test_a_request_that_hangs_in_service_grows_old_in_full_view(exporter, start, connect):
+    """Each by its own age, also where the connection has served requests before."""
+    script = "read:100,write:100,read:100,sleep:5000,write:100,loop"
+    server = start(Service, "talker", script=script)
+    exporter.workload_of(server.port)
+    clients = [connect(server.port) for _ in range(3)]
+    for client in clients:
+        exchange(client)
+    exporter.wait_for_endpoint(server.port, Endpoint.counts, (3, 3, 3))
+    assert served_for(exporter.endpoint(server.port)) == 0
+    sent = send_requests(clients[:1])[0]
+    exporter.wait_for_endpoint(server.port, in_service, 1)
+    send_requests(clients[1:])
+    exporter.wait_for_endpoint(server.port, in_service, 3)
+    check_ages_in_service(exporter, server, sent)
+    for client in clients:
+        receive(client)
+    idle = exporter.wait_for_endpoint(server.port, in_service, 0)
+    assert served_for(idle) == 0
+
+
 def test_between_two_sweeps_a_request_that_is_served_meanwhile_does_not_age(exporter, start, connect):
     server = start(Service, "pool_server", workers=1)
     server.ask("stuck")

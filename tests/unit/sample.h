@@ -38,6 +38,7 @@ static inline void fill_endpoints(struct endpoint_row endpoints[2])
 		.queued = 4,
 		.in_service = 5,
 		.oldest_queued_ns = 1500000000,
+		.oldest_in_service_ns = 2500000000,
 		.connections = 9,
 		.accept_queue = 6,
 		.accept_queue_limit = 511,

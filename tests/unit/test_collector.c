@@ -142,7 +142,8 @@ static int sweep_finds_one_of_another_clock(void *arg, enum walk walk)
 	struct endpoint_gauges *gauges = plain_at(core->loader, "endpoint_gauges", 1);
 
 	if (walk == WALK_SOCKETS)
-		gauges->oldest_ns = kernel_time_ns(&core->kernel, clock_monotonic_ns()) - NS_PER_S;
+		gauges->oldest_ns = gauges->oldest_read_ns =
+			kernel_time_ns(&core->kernel, clock_monotonic_ns()) - NS_PER_S;
 	return 0;
 }
 
@@ -160,6 +161,8 @@ Test(collector, ages_are_those_of_the_kernel_s_clock)
 	cr_assert_eq(core->snapshot.endpoints_len, 1);
 	cr_expect_gt(core->snapshot.endpoints[0].oldest_queued_ns, NS_PER_S / 2);
 	cr_expect_lt(core->snapshot.endpoints[0].oldest_queued_ns, 100 * NS_PER_S);
+	cr_expect_eq(core->snapshot.endpoints[0].oldest_in_service_ns,
+		     core->snapshot.endpoints[0].oldest_queued_ns);
 	core_stop(core);
 }
 

@@ -30,8 +30,10 @@ Test(ledger, trees_of_one_workload_are_summed)
 
 	a.queued = 2;
 	a.oldest_queued_ns = 70;
+	a.oldest_in_service_ns = 60;
 	b.queued = 1;
 	b.oldest_queued_ns = 90;
+	b.oldest_in_service_ns = 50;
 	b.accept_queue_limit = 128;
 	cr_expect_eq(workload(ledger, "web", "/b"), handle);
 	scrape_begin(ledger);
@@ -51,6 +53,7 @@ Test(ledger, trees_of_one_workload_are_summed)
 	cr_expect_eq(row->accept_queue_overflows, 7);
 	cr_expect_eq(row->queued, 3);
 	cr_expect_eq(row->oldest_queued_ns, 90);
+	cr_expect_eq(row->oldest_in_service_ns, 60);
 	cr_expect_eq(row->accept_queue_limit, 128);
 	cr_expect_eq(ledger_workloads(ledger, &len)->processes, 3);
 	cr_expect_str_eq(ledger_workloads(ledger, &len)->exe, "/a", "the first identity stays");
@@ -76,7 +79,9 @@ Test(ledger, gauges_start_from_zero_at_each_scrape)
 {
 	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
 	ledger_handle handle = workload(ledger, "web", "/a");
-	struct endpoint_row part = { .queued = 4, .connections = 9, .oldest_queued_ns = 5 };
+	struct endpoint_row part = {
+		.queued = 4, .connections = 9, .oldest_queued_ns = 5, .oldest_in_service_ns = 6
+	};
 
 	for (int i = 0; i < 3; i++) {
 		scrape_begin(ledger);
@@ -88,6 +93,7 @@ Test(ledger, gauges_start_from_zero_at_each_scrape)
 	scrape_nothing(ledger, SECOND);
 	cr_expect_eq(only_endpoint(ledger)->queued, 0);
 	cr_expect_eq(only_endpoint(ledger)->oldest_queued_ns, 0);
+	cr_expect_eq(only_endpoint(ledger)->oldest_in_service_ns, 0);
 }
 
 Test(ledger, a_restarted_service_neither_loses_nor_doubles)

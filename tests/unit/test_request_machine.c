@@ -451,6 +451,21 @@ Test(requests, bytes_that_wait_matter_to_a_send_unless_it_begins_an_answer)
 	cr_expect_eq(conn_waiting(&wire.conn), T0 + 100);
 }
 
+Test(requests, service_is_as_old_as_the_read_of_the_request_at_hand)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	cr_expect_eq(conn_service_since(&wire.conn), T0 + 200);
+	wire_send(&wire, 300);
+	wire_settle(&wire, 300 + SETTLE_NS);
+	cr_expect_eq(conn_service_since(&wire.conn), 0, "none is in service");
+	wire_arrive(&wire, 400 + SETTLE_NS);
+	wire_read(&wire, 500 + SETTLE_NS);
+	cr_expect_eq(conn_service_since(&wire.conn), T0 + 500 + SETTLE_NS);
+}
+
 /* A send is told late: the client has the answer, and its next request comes meanwhile. */
 Test(requests, a_request_that_comes_while_a_send_is_told_was_read_by_nobody)
 {
