@@ -172,6 +172,7 @@ class Scene:
         self.services["slow disk"].ask("finish")
         for load in self.loads:
             load.stop()
+        self.services["a request that hangs"].stop()
         self._start(Exporter, address=self._address(self.fragile))
         self.partial.stop()
         self._start(Exporter, address=self._address(self.partial))

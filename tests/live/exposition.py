@@ -67,14 +67,16 @@ class Scrape:
 
     def lost_by(self, *workloads):
         """
-        What was lost of theirs, by workload and reason. What is lost of nobody in particular may be
-        that of any process of the machine.
+        Requests and connections of theirs that were seen and are in no endpoint, by workload and
+        reason. What is lost of nobody in particular may be that of any process of the machine.
         """
+        reasons = ("request_unpaired", "connection_untracked", "socket_untracked")
         return {
-            (labels["workload"], labels["reason"]): lost
+            (workload, reason): lost
             for workload in workloads
-            for labels, lost in self.rows(
-                "workload_measurements_dropped_total", workload=workload
+            for reason in reasons
+            for _, lost in self.rows(
+                "workload_measurements_dropped_total", workload=workload, reason=reason
             )
         }
 
