@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "kernel/quotas.h"
 #include "kernel/trees.h"
 
 #define WALK_PASSES_MAX 100
@@ -217,7 +218,8 @@ static void refused_seek(struct registry *registry, uint64_t now_ns)
 {
 	uint64_t refusals;
 
-	if (!registry->freed || now_ns - registry->sought_ns < REFUSED_AGAIN_NS)
+	if (now_ns - registry->sought_ns < REFUSED_AGAIN_NS ||
+	    (!registry->freed && !quotas_have_room(registry->kernel, QUOTA_THREADS)))
 		return;
 	refusals = kernel_refusals(registry->kernel);
 	if (refusals != registry->refusals) {

@@ -21,6 +21,7 @@ struct kernel {
 	int free_trees; /* descriptor of their free list */
 	struct view trees;
 	struct view shares; /* struct user_share */
+	struct view quotas; /* struct quota */
 	struct view drops;
 	uint64_t lost[DROP_REASONS]; /* by user space, and by trees that have ended */
 };
