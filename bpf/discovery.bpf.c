@@ -51,7 +51,7 @@ static inline struct tracked *listener_make(struct sock *sk, __u32 tree)
 	if (tracked)
 		return tracked;
 	if (!quota_take(QUOTA_SOCKETS, 1)) {
-		drop_of(tree, DROP_SOCKET_QUOTA);
+		drop_of(tree, DROP_LISTENER_QUOTA);
 		return NULL;
 	}
 	tracked = bpf_sk_storage_get(&sockets, sk, (void *)&tracked_empty,
@@ -90,6 +90,12 @@ static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 	return tracked;
 }
 
+/* Whether a walk may find what has no state now: beyond a quota user space waits for room. */
+static inline int walk_may_help(void)
+{
+	return quota_has_room(QUOTA_SOCKETS, 1) && quota_has_room(QUOTA_THREADS, 1);
+}
+
 /*
  * The process of @task listens on @sk. Where it, or the socket, cannot have state just now (the
  * allocator's cache is empty), user space shall walk the descriptors; what comes before that founds
@@ -102,7 +108,7 @@ static inline struct tracked *listener_found(struct sock *sk, struct task_struct
 	struct tracked *tracked = listener_track(sk,
 						 leader ? tree_found_by(leader_task, leader) : 0);
 
-	if (!leader || !tracked)
+	if ((!leader || !tracked) && walk_may_help())
 		listeners_ask_walk();
 	return tracked;
 }
@@ -121,7 +127,7 @@ static inline void connection_born(struct sock *sk)
 		tracked->held = HELD_BY_CONNECTION;
 		return;
 	}
-	drop_of(tracked->tree, DROP_SOCKET_QUOTA);
+	drop_of(tracked->tree, DROP_CONNECTION_QUOTA);
 	bpf_sk_storage_delete(&sockets, sk);
 }
 
@@ -146,7 +152,7 @@ SPARED_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int
 		if (!is_tcp(sk))
 			return 0;
 		tracked = listener_found(sk, bpf_get_current_task_btf());
-		if (!tracked || !tracked->tree)
+		if ((!tracked || !tracked->tree) && walk_may_help())
 			doorbell_ring();
 		return 0;
 	}
@@ -176,8 +182,8 @@ SPARED_PROG("tp_btf/task_newtask", discovery_newtask, struct task_struct *task, 
 		return 0;
 	thread = thread_make(task, 0);
 	if (!thread) {
-		tree_refuse(tree);
-		doorbell_ring();
+		if (tree_refuse(tree))
+			doorbell_ring();
 		return 0;
 	}
 	thread->tree = tree;
@@ -269,7 +275,8 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 	}
 	leader = thread_make(task->group_leader, 1);
 	if (!leader) {
-		listeners_ask_walk();
+		if (walk_may_help())
+			listeners_ask_walk();
 		return;
 	}
 	process_join(task->group_leader, leader, tracked->tree);
@@ -343,7 +350,7 @@ int discovery_connections(struct bpf_iter__task_file *ctx)
 	if (!found || bpf_sk_storage_get(&sockets, sk, 0, 0))
 		return 0;
 	if (!quota_take(QUOTA_SOCKETS, 0)) {
-		drop_of(found->tree, DROP_SOCKET_QUOTA);
+		drop_of(found->tree, DROP_CONNECTION_QUOTA);
 		return 0;
 	}
 	fresh.port = key.port;

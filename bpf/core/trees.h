@@ -161,21 +161,23 @@ static inline void thread_free(struct task_struct *task)
 	if (!PLAIN(struct task_struct, task)->bpf_storage)
 		return;
 	thread = bpf_task_storage_get(&tasks, task, 0, 0);
-	if (thread ? __sync_lock_test_and_set(&thread->held, 0) :
-		     storage_refuses && storage_is_ours(task))
+	if (thread ? __sync_lock_test_and_set(&thread->held, 0)
+		   : storage_refuses && storage_is_ours(task))
 		quota_give(QUOTA_THREADS);
 }
 
 /*
- * A member of @index has no storage: user space shall walk the tasks, as often as it takes. Not for
- * those beyond the quota: user space looks for them once there is room.
+ * A member of @index has no storage: user space shall walk the tasks, as often as it takes. Whether
+ * that may help: those beyond the quota are looked for once there is room.
  */
-static inline void tree_refuse(__u32 index)
+static inline int tree_refuse(__u32 index)
 {
 	struct tree *tree = tree_at(index);
 
-	if (tree && quota_has_room(QUOTA_THREADS, 0))
-		__sync_fetch_and_or(&tree->flags, TREE_REFUSED);
+	if (!tree || !quota_has_room(QUOTA_THREADS, 0))
+		return 0;
+	__sync_fetch_and_or(&tree->flags, TREE_REFUSED);
+	return 1;
 }
 
 /*

@@ -18,7 +18,8 @@
 
 /* Where a version keeps what. */
 struct version {
-	const char *mounts[3]; /* below the root of cgroups, ends with NULL: the first that is there */
+	const char
+		*mounts[3]; /* below the root of cgroups, ends with NULL: the first that is there */
 	const char *limit, *used;
 };
 
@@ -144,8 +145,7 @@ static char *line_path(char *text, bool v1)
 		if (!path)
 			continue;
 		*path++ = '\0';
-		if (v1 ? strcmp(controllers + 1, "memory") == 0 :
-			 strcmp(line, "0:") == 0)
+		if (v1 ? strcmp(controllers + 1, "memory") == 0 : strcmp(line, "0:") == 0)
 			return path;
 	}
 	return NULL;
@@ -163,8 +163,8 @@ static int limit_read_as(const struct version *version, bool v1, const char *cgr
 	for (size_t i = 0; r && path && version->mounts[i]; i++) {
 		const char *name = version->mounts[i];
 
-		if (snprintf(mount, sizeof(mount), "%s%s%s", cgroup_root, *name ? "/" : "",
-			     name) >= (int)sizeof(mount))
+		if (snprintf(mount, sizeof(mount), "%s%s%s", cgroup_root, *name ? "/" : "", name) >=
+		    (int)sizeof(mount))
 			return -ENAMETOOLONG;
 		r = version_read(version, mount, path, out);
 	}

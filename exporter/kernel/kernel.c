@@ -78,15 +78,16 @@ void kernel_drops_of(struct kernel *kernel, uint32_t tree, uint64_t sums[static 
 	}
 }
 
-uint64_t kernel_refusals(struct kernel *kernel)
+uint64_t kernel_lost(struct kernel *kernel, enum drop_reason reason)
 {
-	uint64_t sums[DROP_REASONS] = { 0 };
+	uint64_t sum = kernel->lost[reason];
 
-	for (uint32_t tree = 0; tree < TREES_MAX; tree++)
-		kernel_drops_of(kernel, tree, sums);
-	return sums[DROP_TREES_FULL] + kernel->lost[DROP_TREES_FULL] + sums[DROP_POOLS_FULL] +
-	       kernel->lost[DROP_POOLS_FULL] + sums[DROP_THREAD_QUOTA] +
-	       kernel->lost[DROP_THREAD_QUOTA];
+	for (uint32_t tree = 0; tree < TREES_MAX; tree++) {
+		const uint64_t *cell = drop_cell(kernel, tree, reason);
+
+		sum += cell ? __atomic_load_n(cell, __ATOMIC_RELAXED) : 0;
+	}
+	return sum;
 }
 
 void kernel_drops_take(struct kernel *kernel, uint32_t tree, uint64_t sums[static DROP_REASONS])

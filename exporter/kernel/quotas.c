@@ -15,12 +15,12 @@ static uint64_t fit_into(uint64_t bytes, uint64_t each)
 
 void quotas_fit(const struct memory_limit *limit, bool syscall_backend, struct quotas_fit *fit)
 {
-	uint64_t left = limit->limit_bytes > limit->used_bytes ?
-				limit->limit_bytes - limit->used_bytes :
-				0;
+	uint64_t left = limit->limit_bytes > limit->used_bytes
+				? limit->limit_bytes - limit->used_bytes
+				: 0;
 
-	fit->max[QUOTA_SOCKETS] =
-		fit_into(left / 2, syscall_backend ? SOCKET_BYTES_SYSCALL : SOCKET_BYTES);
+	fit->max[QUOTA_SOCKETS] = fit_into(left / 2,
+					   syscall_backend ? SOCKET_BYTES_SYSCALL : SOCKET_BYTES);
 	fit->max[QUOTA_THREADS] = fit_into(left / 4, THREAD_BYTES);
 }
 
