@@ -104,7 +104,7 @@ static inline int walk_may_help(void)
 static inline struct tracked *listener_found(struct sock *sk, struct task_struct *task)
 {
 	struct task_struct *leader_task = task->group_leader;
-	struct thread *leader = thread_make(leader_task, 1);
+	struct thread *leader = thread_make(leader_task, 0);
 	struct tracked *tracked = listener_track(sk,
 						 leader ? tree_found_by(leader_task, leader) : 0);
 
@@ -180,7 +180,7 @@ SPARED_PROG("tp_btf/task_newtask", discovery_newtask, struct task_struct *task, 
 
 	if (!tree)
 		return 0;
-	thread = thread_make(task, 0);
+	thread = thread_make(task, tree);
 	if (!thread) {
 		if (tree_refuse(tree))
 			doorbell_ring();
@@ -273,7 +273,7 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 		listener_found(sk, task);
 		return;
 	}
-	leader = thread_make(task->group_leader, 1);
+	leader = thread_make(task->group_leader, tracked->tree);
 	if (!leader) {
 		if (walk_may_help())
 			listeners_ask_walk();

@@ -133,18 +133,18 @@ static inline struct thread *thread_storage(struct task_struct *task)
 }
 
 /*
- * Storage of @task, made if it has none; @begins: of a process that listens. Process context or an
- * iterator only: making it allocates, which must not happen under a run queue's lock. NULL beyond
- * the quota, which is counted, and where the allocator's cache is empty.
+ * Storage of @task, which belongs to @tree or, with 0, is to found one; made if it has none.
+ * Process context or an iterator only: making it allocates, which must not happen under a run
+ * queue's lock. NULL beyond the quota, which is counted, and where the allocator's cache is empty.
  */
-static inline struct thread *thread_make(struct task_struct *task, int begins)
+static inline struct thread *thread_make(struct task_struct *task, __u32 tree)
 {
 	struct thread *thread = thread_of(task);
 
 	if (thread)
 		return thread;
-	if (!quota_take(QUOTA_THREADS, begins)) {
-		drop(DROP_THREAD_QUOTA);
+	if (!quota_take(QUOTA_THREADS, !tree)) {
+		drop_of(tree, DROP_THREAD_QUOTA);
 		return NULL;
 	}
 	thread = thread_storage(task);
@@ -340,7 +340,7 @@ static inline __u32 tree_found_by(struct task_struct *leader_task, struct thread
 static inline __u32 tree_found(struct task_struct *task)
 {
 	struct task_struct *leader_task = task->group_leader;
-	struct thread *leader = thread_make(leader_task, 1);
+	struct thread *leader = thread_make(leader_task, 0);
 
 	if (leader)
 		return tree_found_by(leader_task, leader);
