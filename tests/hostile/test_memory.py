@@ -94,7 +94,7 @@ def test_connections_beyond_the_limit_are_counted(start, connect, limited, figur
     assert not scraper.failures and scraper.longest_but_one() < SCRAPE_SECONDS
     for service in many:
         service.stop()
-    exporter.wait_until(lambda s: entries(s, "sockets") < fits / 10)
+    exporter.wait_until(lambda s: entries(s, "sockets") < fits / 50)
     expect_exact(start, connect, exporter)
     # As much as before, that is: nothing that has ended is taken for one that is there.
     (again,) = crowds(start, 1, connections=EACH)
@@ -113,7 +113,7 @@ def test_connections_that_are_open_at_the_start_are_counted(start, connect, limi
     assert sum(fate(scrape, service)[0] for service in many) > fits * 3 / 4
     for service in many:
         service.stop()
-    exporter.wait_until(lambda s: entries(s, "sockets") < fits / 10)
+    exporter.wait_until(lambda s: entries(s, "sockets") < fits / 50)
     expect_exact(start, connect, exporter)
     expect_alive(exporter, limit)
 
