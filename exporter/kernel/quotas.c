@@ -6,6 +6,7 @@
 #define SOCKET_BYTES 640U
 #define SOCKET_BYTES_SYSCALL 800U
 #define THREAD_BYTES 576U
+#define RESERVE_BYTES (16ULL << 20)
 #define LEAST 8U /* 0 would be no bound */
 
 static uint64_t fit_into(uint64_t bytes, uint64_t each)
@@ -15,10 +16,11 @@ static uint64_t fit_into(uint64_t bytes, uint64_t each)
 
 void quotas_fit(const struct memory_limit *limit, bool syscall_backend, struct quotas_fit *fit)
 {
-	uint64_t left = limit->limit_bytes > limit->used_bytes
-				? limit->limit_bytes - limit->used_bytes
-				: 0;
+	uint64_t left = 0;
 
+	if (limit->limit_bytes > limit->used_bytes)
+		left = limit->limit_bytes - limit->used_bytes;
+	left -= left / 2 < RESERVE_BYTES ? left / 2 : RESERVE_BYTES;
 	fit->max[QUOTA_SOCKETS] = fit_into(left / 2,
 					   syscall_backend ? SOCKET_BYTES_SYSCALL : SOCKET_BYTES);
 	fit->max[QUOTA_THREADS] = fit_into(left / 4, THREAD_BYTES);

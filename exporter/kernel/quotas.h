@@ -20,9 +20,10 @@ struct quotas_fit {
 };
 
 /*
- * What fits @limit, as it is after the maps are made. Half of what is left is for sockets and a
- * quarter for threads. The rest is for user space, and for the state of connections beyond the
- * quota between the moment in which the kernel makes it and that in which it is free again.
+ * What fits @limit, as it is after the maps are made. Of what is left 16 MiB, or half where that is
+ * less, are kept for connections beyond the quota: the kernel makes their state before it can be
+ * refused, and frees it after a grace period of RCU only, which takes long where no CPU is free.
+ * Half of the rest is for sockets, a quarter for threads, a quarter for user space.
  */
 void quotas_fit(const struct memory_limit *limit, bool syscall_backend, struct quotas_fit *fit);
 

@@ -98,7 +98,7 @@ def test_connections_beyond_the_limit_are_counted(start, connect, limited, figur
     expect_exact(start, connect, exporter)
     # As much as before, that is: nothing that has ended is taken for one that is there.
     (again,) = crowds(start, 1, connections=EACH)
-    assert fate(exporter.scrape(), again)[0] > min(EACH, measured) * 0.95
+    exporter.wait_until(lambda s: fate(s, again)[0] > min(EACH, measured) * 0.95)
     expect_alive(exporter, limit)
 
 

@@ -9,9 +9,9 @@
 
 TestSuite(quotas);
 
-Test(quotas, half_of_what_is_left_is_for_sockets_and_a_quarter_for_threads)
+Test(quotas, half_of_what_is_left_after_a_reserve_is_for_sockets_and_a_quarter_for_threads)
 {
-	const struct memory_limit limit = { .limit_bytes = 256 * MIB, .used_bytes = 16 * MIB };
+	const struct memory_limit limit = { .limit_bytes = 272 * MIB, .used_bytes = 16 * MIB };
 	struct quotas_fit fit;
 
 	quotas_fit(&limit, false, &fit);
@@ -19,6 +19,16 @@ Test(quotas, half_of_what_is_left_is_for_sockets_and_a_quarter_for_threads)
 	cr_expect_eq(fit.max[QUOTA_THREADS], 60 * MIB / 576);
 	quotas_fit(&limit, true, &fit);
 	cr_expect_eq(fit.max[QUOTA_SOCKETS], 120 * MIB / 800);
+}
+
+Test(quotas, the_reserve_is_half_of_what_is_left_at_most)
+{
+	const struct memory_limit limit = { .limit_bytes = 32 * MIB, .used_bytes = 16 * MIB };
+	struct quotas_fit fit;
+
+	quotas_fit(&limit, false, &fit);
+	cr_expect_eq(fit.max[QUOTA_SOCKETS], 4 * MIB / 640);
+	cr_expect_eq(fit.max[QUOTA_THREADS], 2 * MIB / 576);
 }
 
 /* 0 would be no bound at all. */
