@@ -65,7 +65,7 @@ OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(PROTO:=.o)
 # What the unit tests are linked with: all that makes no system call of BPF. In place of the rest
 # is tests/unit/plain_kernel.c.
 PURE    := $(filter-out exporter/app/main.c exporter/app/check.c exporter/app/say.c exporter/features/mutexes.c \
-             exporter/kernel/%,$(SOURCES)) $(patsubst %,exporter/kernel/%.c,kernel trees refusal)
+             exporter/kernel/%,$(SOURCES)) $(patsubst %,exporter/kernel/%.c,kernel quotas trees refusal)
 UNIT    := $(wildcard tests/unit/*.c)
 UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o) $(PROTO:=.o)
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))

@@ -36,20 +36,48 @@ struct {
 
 static const struct tracked tracked_empty; /* too large for the stack */
 
+/* @sk shall have state no longer. */
+static inline void socket_forget(struct sock *sk)
+{
+	if (!bpf_sk_storage_delete(&sockets, sk))
+		quota_give(QUOTA_SOCKETS);
+}
+
+/* The state of a socket that listens; NULL, and counted, if it cannot have any. */
+static inline struct tracked *listener_make(struct sock *sk, __u32 tree)
+{
+	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (tracked)
+		return tracked;
+	if (!quota_take(QUOTA_SOCKETS, 1)) {
+		drop_of(tree, DROP_LISTENER_QUOTA);
+		return NULL;
+	}
+	tracked = bpf_sk_storage_get(&sockets, sk, (void *)&tracked_empty,
+				     BPF_SK_STORAGE_GET_F_CREATE);
+	if (!tracked) {
+		quota_give(QUOTA_SOCKETS);
+		drop_of(tree, DROP_SOCKET_STORAGE);
+	}
+	return tracked;
+}
+
 /* The listener's storage is a template: no connection state in it, so that a clone starts afresh.
  */
 static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 {
 	bool known = bpf_sk_storage_get(&listeners, sk, 0, 0) != NULL;
-	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, (void *)&tracked_empty,
-						     BPF_SK_STORAGE_GET_F_CREATE);
+	struct tracked *tracked = listener_make(sk, tree);
 
-	if (!tracked || !bpf_sk_storage_get(&listeners, sk, 0, BPF_SK_STORAGE_GET_F_CREATE)) {
-		if (tracked)
-			bpf_sk_storage_delete(&sockets, sk);
+	if (!tracked)
+		return NULL;
+	if (!bpf_sk_storage_get(&listeners, sk, 0, BPF_SK_STORAGE_GET_F_CREATE)) {
+		socket_forget(sk);
 		drop_of(tree, DROP_SOCKET_STORAGE);
 		return NULL;
 	}
+	tracked->held = HELD_BY_LISTENER;
 	if (!known) {
 		tracked->drops = sk->sk_drops.counter;
 		namespace_enter(sk);
@@ -62,6 +90,12 @@ static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 	return tracked;
 }
 
+/* Whether a walk may find what has no state now: beyond a quota user space waits for room. */
+static inline int walk_may_help(void)
+{
+	return quota_has_room(QUOTA_SOCKETS, 1) && quota_has_room(QUOTA_THREADS, 1);
+}
+
 /*
  * The process of @task listens on @sk. Where it, or the socket, cannot have state just now (the
  * allocator's cache is empty), user space shall walk the descriptors; what comes before that founds
@@ -70,13 +104,43 @@ static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
 static inline struct tracked *listener_found(struct sock *sk, struct task_struct *task)
 {
 	struct task_struct *leader_task = task->group_leader;
-	struct thread *leader = thread_make(leader_task);
+	struct thread *leader = thread_make(leader_task, 0);
 	struct tracked *tracked = listener_track(sk,
 						 leader ? tree_found_by(leader_task, leader) : 0);
 
-	if (!leader || !tracked)
+	if ((!leader || !tracked) && walk_may_help())
 		listeners_ask_walk();
 	return tracked;
+}
+
+/*
+ * A child's first event: the kernel has just copied the listener's state to it. Beyond the quota it
+ * is taken away again, before anything else has looked at it.
+ */
+static inline void connection_born(struct sock *sk)
+{
+	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (!tracked || tracked->held == HELD_BY_CONNECTION)
+		return;
+	if (quota_take(QUOTA_SOCKETS, 0)) {
+		tracked->held = HELD_BY_CONNECTION;
+		return;
+	}
+	drop_of(tracked->tree, DROP_CONNECTION_QUOTA);
+	bpf_sk_storage_delete(&sockets, sk);
+}
+
+/* TCP is done with @sk, which nobody has open any more: its state goes with it. */
+SPARED_PROG("tp_btf/tcp_destroy_sock", discovery_destroy, struct sock *sk)
+{
+	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (!tracked || tracked->held != HELD_BY_CONNECTION)
+		return 0;
+	tracked->held = 0;
+	quota_give(QUOTA_SOCKETS);
+	return 0;
 }
 
 SPARED_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int oldstate,
@@ -88,12 +152,15 @@ SPARED_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int
 		if (!is_tcp(sk))
 			return 0;
 		tracked = listener_found(sk, bpf_get_current_task_btf());
-		if (!tracked || !tracked->tree)
+		if ((!tracked || !tracked->tree) && walk_may_help())
 			doorbell_ring();
 		return 0;
 	}
-	/* A child's first event is LISTEN -> SYN_RECV, on the child. */
-	if (oldstate != TCP_LISTEN || newstate != TCP_CLOSE)
+	if (oldstate != TCP_LISTEN)
+		return 0;
+	if (newstate == TCP_SYN_RECV)
+		connection_born(sk);
+	if (newstate != TCP_CLOSE)
 		return 0;
 	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	if (!tracked)
@@ -101,7 +168,7 @@ SPARED_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int
 	listener_count_overflows(sk, tracked);
 	namespace_leave(sk);
 	bpf_sk_storage_delete(&listeners, sk);
-	bpf_sk_storage_delete(&sockets, sk);
+	socket_forget(sk);
 	return 0;
 }
 
@@ -113,10 +180,10 @@ SPARED_PROG("tp_btf/task_newtask", discovery_newtask, struct task_struct *task, 
 
 	if (!tree)
 		return 0;
-	thread = thread_make(task);
+	thread = thread_make(task, tree);
 	if (!thread) {
-		tree_refuse(tree);
-		doorbell_ring();
+		if (tree_refuse(tree))
+			doorbell_ring();
 		return 0;
 	}
 	thread->tree = tree;
@@ -173,6 +240,12 @@ SPARED_PROG("tp_btf/sched_process_exit", discovery_exit, struct task_struct *tas
 	return 0;
 }
 
+SPARED_PROG("tp_btf/sched_process_free", discovery_free, struct task_struct *task)
+{
+	thread_free(task);
+	return 0;
+}
+
 /* Whether the process of @leader_task is a child of @owner's founder, moved to another cgroup. */
 static inline int handed_down(struct task_struct *leader_task, const struct tree *owner)
 {
@@ -200,9 +273,10 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 		listener_found(sk, task);
 		return;
 	}
-	leader = thread_make(task->group_leader);
+	leader = thread_make(task->group_leader, tracked->tree);
 	if (!leader) {
-		listeners_ask_walk();
+		if (walk_may_help())
+			listeners_ask_walk();
 		return;
 	}
 	process_join(task->group_leader, leader, tracked->tree);
@@ -275,17 +349,24 @@ int discovery_connections(struct bpf_iter__task_file *ctx)
 	found = bpf_map_lookup_elem(&listening, &key);
 	if (!found || bpf_sk_storage_get(&sockets, sk, 0, 0))
 		return 0;
+	if (!quota_take(QUOTA_SOCKETS, 0)) {
+		drop_of(found->tree, DROP_CONNECTION_QUOTA);
+		return 0;
+	}
 	fresh.port = key.port;
 	fresh.accepted = 1; /* before we came */
 	fresh.adopted = 1;
+	fresh.held = HELD_BY_CONNECTION;
 	tcp = (struct tcp_sock *)sk;
 	bytes_begin(&fresh.bytes, BPF_CORE_READ(tcp, copied_seq), BPF_CORE_READ(tcp, write_seq));
 	/* Listeners may share a port. A worker that no walk has joined yet is in none. */
 	tree = tree_of(task);
 	tracked_assign(&fresh, tree ? tree : found->tree);
 	tracked = bpf_sk_storage_get(&sockets, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!tracked)
+	if (!tracked) {
+		quota_give(QUOTA_SOCKETS);
 		drop_of(fresh.tree, DROP_SOCKET_STORAGE);
+	}
 	return 0;
 }
 

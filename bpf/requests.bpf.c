@@ -322,7 +322,6 @@ int requests_sweep(struct bpf_iter__bpf_sk_storage_map *ctx)
 	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
 	if (!gauges)
 		return 0;
-	gauges->sockets++;
 	state = sk->__sk_common.skc_state;
 	if (!shard || (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT))
 		return 0;

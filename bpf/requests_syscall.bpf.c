@@ -419,7 +419,6 @@ int requests_sweep_connections(struct bpf_iter__bpf_map_elem *ctx)
 	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
 	if (!gauges)
 		return 0;
-	gauges->sockets++;
 	if (!shard)
 		return 0;
 	accepted_decide((struct sock *)*key, tracked, shard);

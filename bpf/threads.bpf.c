@@ -400,7 +400,7 @@ static inline __u32 walk_tree(struct task_struct *task)
 	tree = tree_at(index);
 	if (!tree || !tree_has_place_of(tree, leader_task))
 		return 0;
-	leader = thread_make(leader_task);
+	leader = thread_make(leader_task, index);
 	if (leader)
 		process_join(leader_task, leader, index);
 	else
@@ -421,7 +421,7 @@ int threads_walk(struct bpf_iter__task *ctx)
 	tree = walk_tree(task);
 	if (!tree)
 		return 0;
-	thread = thread_make(task);
+	thread = thread_make(task, tree);
 	if (!thread)
 		tree_refuse(tree);
 	else if (thread->counted != tree || where_pool(thread->where) == SLOT_OTHER)

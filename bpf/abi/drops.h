@@ -14,7 +14,13 @@
 	DROP(NAMESPACES_FULL, "namespace_table_full", "overflows of a listener are not counted")   \
 	DROP(POOLS_FULL, "pool_table_full", "thread measured in a pool `other`")                   \
 	DROP(SOCKET_STORAGE, "socket_untracked", "no memory for the state of a socket")            \
+	DROP(CONNECTION_QUOTA, "connection_limit",                                                 \
+	     "connection that is not measured: the exporter's memory limit has no room")           \
+	DROP(LISTENER_QUOTA, "listener_limit",                                                     \
+	     "listener that is not measured: the exporter's memory limit has no room")             \
 	DROP(THREAD_STORAGE, "thread_untracked", "no memory for the state of a thread")            \
+	DROP(THREAD_QUOTA, "thread_limit",                                                         \
+	     "thread that is not measured: the exporter's memory limit has no room")               \
 	DROP(THREAD_BUSY, "thread_busy",                                                           \
 	     "event of a thread while the state of one was in use on that CPU (before Linux 6.2)") \
 	DROP(WORD_FORGOTTEN, "lock_word_forgotten",                                                \

@@ -74,9 +74,7 @@ struct endpoint_gauges {
 	__u32 listeners;
 	__u32 accept_queue;
 	__u32 accept_queue_limit;
-	__u32 sockets; /* tracked ones in whatever state: entries of the storage map */
-	__u32 zero;
 };
-_Static_assert(sizeof(struct endpoint_gauges) == 48, "struct endpoint_gauges has a hole");
+_Static_assert(sizeof(struct endpoint_gauges) == 40, "struct endpoint_gauges has a hole");
 
 #endif

@@ -15,6 +15,10 @@
 #define ACCEPTED_COUNTED 1U
 #define ACCEPTED_UNSURE 2U /* it does not block, and is not in epoll (yet) */
 
+/* A connection that has just been made has its listener's. */
+#define HELD_BY_LISTENER 1U
+#define HELD_BY_CONNECTION 2U
+
 /*
  * State of a tracked socket. The kernel clones a listener's to each connection.
  *
@@ -28,7 +32,8 @@ struct tracked {
 	__u32 tree; /* to which the endpoint belongs */
 	__u32 port;
 	__u32 accepted; /* counted by io_model: ACCEPTED_ */
-	__u32 adopted; /* found open at start, nothing known of its present request */
+	__u16 adopted; /* found open at start, nothing known of its present request */
+	__u16 held; /* of QUOTA_SOCKETS: HELD_ */
 	__u32 drops; /* listener: sk_drops already counted */
 	__u32 waited; /* its accept wait is counted; syscall backend */
 	__u32 arrived_seq; /* of the last event of each kind: see event_is_new() and bytes_wait() */

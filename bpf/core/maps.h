@@ -10,6 +10,7 @@
 #include "abi/discovery.h"
 #include "abi/drops.h"
 #include "abi/limits.h"
+#include "abi/quotas.h"
 #include "abi/shares.h"
 #include "lib/knobs.h"
 #include "machine/threads.h"
@@ -37,6 +38,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct user_share);
 } user_shares SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, QUOTAS);
+	__type(key, __u32);
+	__type(value, struct quota);
+} quotas SEC(".maps");
 
 /* Free slots: filled by user space, lowest on top; slot 0 (`other`) is never among them. */
 struct {
@@ -77,6 +86,32 @@ static inline void drop_of(__u32 tree, __u32 reason)
 static inline void drop(__u32 reason)
 {
 	drop_of(SLOT_OTHER, reason);
+}
+
+static inline int quota_has_room(__u32 kind, int begins)
+{
+	struct quota *quota = bpf_map_lookup_elem(&quotas, &kind);
+
+	return !quota || quota_left(quota, begins);
+}
+
+/* One more of @kind is to have state: whether it may. What is taken is given back when it ends. */
+static inline int quota_take(__u32 kind, int begins)
+{
+	struct quota *quota = bpf_map_lookup_elem(&quotas, &kind);
+
+	if (!quota || !quota_left(quota, begins))
+		return 0;
+	__sync_fetch_and_add(&quota->held, 1);
+	return 1;
+}
+
+static inline void quota_give(__u32 kind)
+{
+	struct quota *quota = bpf_map_lookup_elem(&quotas, &kind);
+
+	if (quota)
+		__sync_fetch_and_add(&quota->held, -1);
 }
 
 /* Wakes user space, which looks at all trees. */

@@ -119,12 +119,10 @@ static const struct thread thread_fresh = { .where = (__u64)SLOT_OTHER << 8 | ST
 					    .stale = 1 };
 
 /*
- * Storage of @task, made if it has none. Process context or an iterator only: making it allocates,
- * which must not happen under a run queue's lock. NULL where the allocator's cache is empty. Of two
- * CPUs that make it at the same instant the kernel refuses one (EAGAIN of bpf_local_storage_alloc()
- * in kernel/bpf/bpf_local_storage.c), which finds it when it asks again.
+ * Of two CPUs that make it at the same instant the kernel refuses one (EAGAIN of
+ * bpf_local_storage_alloc() in kernel/bpf/bpf_local_storage.c), which finds it when it asks again.
  */
-static inline struct thread *thread_make(struct task_struct *task)
+static inline struct thread *thread_storage(struct task_struct *task)
 {
 	struct thread *thread = bpf_task_storage_get(&tasks, task, (void *)&thread_fresh,
 						     BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -134,13 +132,52 @@ static inline struct thread *thread_make(struct task_struct *task)
 					       BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* A member of @index has no storage: user space shall walk the tasks, as often as it takes. */
-static inline void tree_refuse(__u32 index)
+/*
+ * Storage of @task, which belongs to @tree or, with 0, is to found one; made if it has none.
+ * Process context or an iterator only: making it allocates, which must not happen under a run
+ * queue's lock. NULL beyond the quota, which is counted, and where the allocator's cache is empty.
+ */
+static inline struct thread *thread_make(struct task_struct *task, __u32 tree)
+{
+	struct thread *thread = thread_of(task);
+
+	if (thread)
+		return thread;
+	if (!quota_take(QUOTA_THREADS, !tree)) {
+		drop_of(tree, DROP_THREAD_QUOTA);
+		return NULL;
+	}
+	thread = thread_storage(task);
+	if (!thread || __sync_lock_test_and_set(&thread->held, 1))
+		quota_give(QUOTA_THREADS); /* or the other CPU has made it */
+	return thread;
+}
+
+/* @task is freed, and its storage with it. */
+static inline void thread_free(struct task_struct *task)
+{
+	struct thread *thread;
+
+	if (!PLAIN(struct task_struct, task)->bpf_storage)
+		return;
+	thread = bpf_task_storage_get(&tasks, task, 0, 0);
+	if (thread ? __sync_lock_test_and_set(&thread->held, 0)
+		   : storage_refuses && storage_is_ours(task))
+		quota_give(QUOTA_THREADS);
+}
+
+/*
+ * A member of @index has no storage: user space shall walk the tasks, as often as it takes. Whether
+ * that may help: those beyond the quota are looked for once there is room.
+ */
+static inline int tree_refuse(__u32 index)
 {
 	struct tree *tree = tree_at(index);
 
-	if (tree)
-		__sync_fetch_and_or(&tree->flags, TREE_REFUSED);
+	if (!tree || !quota_has_room(QUOTA_THREADS, 0))
+		return 0;
+	__sync_fetch_and_or(&tree->flags, TREE_REFUSED);
+	return 1;
 }
 
 /*
@@ -303,11 +340,12 @@ static inline __u32 tree_found_by(struct task_struct *leader_task, struct thread
 static inline __u32 tree_found(struct task_struct *task)
 {
 	struct task_struct *leader_task = task->group_leader;
-	struct thread *leader = thread_make(leader_task);
+	struct thread *leader = thread_make(leader_task, 0);
 
 	if (leader)
 		return tree_found_by(leader_task, leader);
-	drop(DROP_THREAD_STORAGE);
+	if (quota_has_room(QUOTA_THREADS, 1))
+		drop(DROP_THREAD_STORAGE);
 	return 0;
 }
 

@@ -53,6 +53,8 @@ struct thread {
 	struct mutex_call mutex; /* while probes are on mutexes */
 	struct word_wait word; /* where it waited last, for what may be a lock */
 	struct word_turn turn;
+	__u32 held; /* it is counted in QUOTA_THREADS */
+	__u32 zero;
 };
 
 #define THREAD_HEAD_BYTES offsetof(struct thread, lock_addr) /* what machine/binding.h looks at */

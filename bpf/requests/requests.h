@@ -324,7 +324,6 @@ static inline void sweep_listener(struct sock *sk)
 	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
 	if (!gauges)
 		return;
-	gauges->sockets++;
 	if (tracked_current(tracked))
 		listener_take_stock(sk, tracked, gauges);
 	else

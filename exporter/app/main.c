@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "collect/collector.h"
 #include "collect/registry.h"
 #include "config/config.h"
@@ -31,6 +32,7 @@
 #include "kernel/doorbell.h"
 #include "kernel/kernel.h"
 #include "kernel/loader.h"
+#include "kernel/quotas.h"
 #include "model/ledger.h"
 #include "security/privileges.h"
 #include "version.h"
@@ -40,6 +42,7 @@
 #define REFRESH_NS (50 * NS_PER_MS) /* at least between two refreshes after rings */
 #define ADOPT_NS (400 * NS_PER_MS) /* for descriptors, and for names: the rest while serving */
 #define PROC_ROOT "/proc"
+#define CGROUP_ROOT "/sys/fs/cgroup"
 
 struct app {
 	struct config config;
@@ -135,6 +138,19 @@ static int features_start(struct app *app)
 	return r;
 }
 
+/* Before services that run are adopted: they may be too large already. */
+static void memory_bound(struct app *app)
+{
+	struct memory_limit limit;
+	struct quotas_fit fit;
+
+	if (memory_limit_read(PROC_ROOT, CGROUP_ROOT, &limit) || limit.limit_bytes == UINT64_MAX)
+		return; /* there is no limit */
+	quotas_fit(&limit, loader_map_fd(app->loader, "connections") >= 0, &fit);
+	quotas_set(&app->kernel, &fit);
+	say_memory(&app->log, &limit, &fit);
+}
+
 static int measure_start(struct app *app)
 {
 	struct snapshot snapshot;
@@ -153,6 +169,7 @@ static int measure_start(struct app *app)
 	r = features_start(app);
 	if (r)
 		return r;
+	memory_bound(app);
 	app->ledger = ledger_new(app->config.grace_period_ns);
 	if (!app->ledger)
 		return -ENOMEM;

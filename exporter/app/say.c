@@ -2,6 +2,7 @@
 #include "app/say.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "app/preflight.h"
@@ -77,6 +78,16 @@ void say_limits(const struct log *log, const struct privileges *privileges, cons
 		if (!row->ok)
 			log_warn(log, "%s: no: %s; %s", row->name, row->reason, row->remedy);
 	}
+}
+
+void say_memory(const struct log *log, const struct memory_limit *limit,
+		const struct quotas_fit *fit)
+{
+	log_info(log,
+		 "memory limit of %" PRIu64 " MiB, %" PRIu64 " in use: room for %" PRIu64
+		 " sockets and %" PRIu64 " threads",
+		 limit->limit_bytes >> 20, limit->used_bytes >> 20, fit->max[QUOTA_SOCKETS],
+		 fit->max[QUOTA_THREADS]);
 }
 
 void say_workloads(const struct log *log, const struct snapshot *snapshot)

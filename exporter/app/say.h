@@ -4,7 +4,9 @@
 #define WORKLOAD_APP_SAY_H
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "kernel/loader.h"
+#include "kernel/quotas.h"
 #include "model/snapshot.h"
 #include "security/privileges.h"
 
@@ -13,6 +15,10 @@ int say_features(const struct log *log, const struct loader *loader, unsigned in
 
 /* What works, but tells less than it could: in the words of the check. */
 void say_limits(const struct log *log, const struct privileges *privileges, const char *proc_root);
+
+/* How many sockets and threads fit the memory limit. */
+void say_memory(const struct log *log, const struct memory_limit *limit,
+		const struct quotas_fit *fit);
 
 /* The first services with their ports, in one line: enough to see that the right ones are found. */
 void say_workloads(const struct log *log, const struct snapshot *snapshot);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "kernel/quotas.h"
 #include "kernel/trees.h"
 
 #define WALK_PASSES_MAX 100
@@ -209,23 +210,54 @@ static int holders_find(struct registry *registry, uint64_t walk_ns)
 	return descriptors_walk(registry, now_ns + walk_ns);
 }
 
-/*
- * Who found no room, and is measured in `other`, is looked for once there may be some. Endpoints
- * need no walk: the sweep passes by all sockets (tracked_seek() in bpf/core/endpoints.h).
- */
-static void refused_seek(struct registry *registry, uint64_t now_ns)
+/* Whether any of @kind has been refused since it was looked for last, and there is room by now. */
+static bool quota_freed(struct registry *registry, unsigned int kind, enum drop_reason reason)
+{
+	uint64_t *sought = &registry->quota_refusals[kind], refusals;
+
+	if (!quotas_have_room(registry->kernel, kind))
+		return false;
+	refusals = kernel_lost(registry->kernel, reason);
+	if (refusals == *sought)
+		return false;
+	*sought = refusals;
+	return true;
+}
+
+/* The same of tables, of which slots have become free. */
+static bool table_freed(struct registry *registry)
 {
 	uint64_t refusals;
 
-	if (!registry->freed || now_ns - registry->sought_ns < REFUSED_AGAIN_NS)
-		return;
-	refusals = kernel_refusals(registry->kernel);
-	if (refusals != registry->refusals) {
-		registry->listeners_owed = true;
-		registry->tasks_owed = true;
-	}
+	if (!registry->freed)
+		return false;
 	registry->freed = false;
+	refusals = kernel_lost(registry->kernel, DROP_TREES_FULL) +
+		   kernel_lost(registry->kernel, DROP_POOLS_FULL);
+	if (refusals == registry->refusals)
+		return false;
 	registry->refusals = refusals;
+	return true;
+}
+
+/*
+ * Who found no room, and is measured in `other` or not at all, is looked for once there may be
+ * some. Endpoints need no walk: the sweep passes by all sockets (tracked_seek() in
+ * bpf/core/endpoints.h).
+ */
+static void refused_seek(struct registry *registry, uint64_t now_ns)
+{
+	bool slots, threads, listeners;
+
+	if (now_ns - registry->sought_ns < REFUSED_AGAIN_NS)
+		return;
+	slots = table_freed(registry);
+	threads = quota_freed(registry, QUOTA_THREADS, DROP_THREAD_QUOTA);
+	listeners = quota_freed(registry, QUOTA_SOCKETS, DROP_LISTENER_QUOTA);
+	if (!slots && !threads && !listeners)
+		return;
+	registry->listeners_owed = true;
+	registry->tasks_owed = true;
 	registry->sought_ns = now_ns;
 }
 

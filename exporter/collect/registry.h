@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "abi/quotas.h"
 #include "collect/naming.h"
 #include "features/features.h"
 #include "kernel/kernel.h"
@@ -28,7 +29,8 @@ struct registry {
 	bool listeners_owed; /* the walk over descriptors is to be made, or has failed */
 	bool tasks_owed; /* the same for tasks; or it could not do all */
 	bool freed; /* a tree has ended since who was refused was looked for */
-	uint64_t refusals; /* kernel_refusals() then */
+	uint64_t refusals; /* by tables, then */
+	uint64_t quota_refusals[QUOTAS]; /* and of threads and listeners beyond their quotas */
 	uint64_t sought_ns; /* and when that was; 0: never */
 	uint64_t listeners_walked_ns; /* when the descriptors were walked last; 0: not yet */
 	uint64_t ended_ns[TREES_MAX]; /* when found without threads and processes; 0: it lives */

@@ -9,6 +9,7 @@
 #include "abi/limits.h"
 #include "features/feature.h"
 #include "kernel/table.h"
+#include "kernel/quotas.h"
 #include "kernel/trees.h"
 
 struct discovery {
@@ -76,17 +77,13 @@ static void discovery_show(const struct ledger *ledger, struct snapshot *snapsho
 static size_t discovery_maps(void *state, struct map_row rows[static FEATURE_MAPS_MAX])
 {
 	const struct discovery *discovery = state;
-	uint64_t trees = 0, threads = 0;
+	uint64_t trees = 0;
 	struct tree tree;
 
-	for (uint32_t slot = 1; slot < TREES_MAX; slot++) {
-		if (trees_read(discovery->kernel, slot, &tree) != 1)
-			continue;
-		trees++;
-		threads += tree.threads;
-	}
+	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
+		trees += trees_read(discovery->kernel, slot, &tree) == 1;
 	rows[0] = (struct map_row){ "trees", trees, TREES_MAX - 1 };
-	rows[1] = (struct map_row){ "threads", threads, 0 };
+	rows[1] = quotas_row(discovery->kernel, QUOTA_THREADS, "threads");
 	return 2;
 }
 

@@ -11,6 +11,7 @@
 #include "abi/limits.h"
 #include "base/clock.h"
 #include "features/feature.h"
+#include "kernel/quotas.h"
 #include "kernel/table.h"
 #include "kernel/trees.h"
 #include "kernel/view.h"
@@ -200,21 +201,19 @@ static void requests_show(const struct ledger *ledger, struct snapshot *snapshot
 	snapshot->endpoints = ledger_endpoints(ledger, &snapshot->endpoints_len);
 }
 
-/* Sockets, like threads, have no table of their own; as of the last sweep. */
+/* Sockets, like threads, have no table of their own. */
 static size_t requests_maps(void *state, struct map_row rows[static FEATURE_MAPS_MAX])
 {
 	struct requests *requests = state;
-	uint64_t used = 0, sockets = 0;
+	uint64_t used = 0;
 
-	for (uint32_t slot = 0; slot < requests->kernel->sizes.endpoints; slot++) {
+	for (uint32_t slot = 1; slot < requests->kernel->sizes.endpoints; slot++) {
 		const struct endpoint_info *info = view_at(&requests->info, slot);
-		const struct endpoint_gauges *gauges = view_at(&requests->gauges, slot);
 
-		used += slot != SLOT_OTHER && info && info->used;
-		sockets += gauges ? gauges->sockets : 0;
+		used += info && info->used;
 	}
 	rows[0] = (struct map_row){ "endpoints", used, requests->kernel->sizes.endpoints - 1 };
-	rows[1] = (struct map_row){ "sockets", sockets, 0 };
+	rows[1] = quotas_row(requests->kernel, QUOTA_SOCKETS, "sockets");
 	return 2;
 }
 

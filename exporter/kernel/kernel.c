@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "identity/timens.h"
+#include "abi/quotas.h"
 #include "abi/shares.h"
 #include "kernel/loader.h"
 #include "kernel/table.h"
@@ -24,6 +25,8 @@ int kernel_open(struct kernel *kernel, struct loader *loader, const char *proc_r
 	if (!r)
 		r = view_open(&kernel->shares, loader, "user_shares", sizeof(struct user_share));
 	if (!r)
+		r = view_open(&kernel->quotas, loader, "quotas", sizeof(struct quota));
+	if (!r)
 		r = view_open(&kernel->drops, loader, "drops", sizeof(uint64_t));
 	if (r)
 		kernel_close(kernel);
@@ -34,6 +37,7 @@ void kernel_close(struct kernel *kernel)
 {
 	view_close(&kernel->trees);
 	view_close(&kernel->shares);
+	view_close(&kernel->quotas);
 	view_close(&kernel->drops);
 }
 
@@ -74,14 +78,16 @@ void kernel_drops_of(struct kernel *kernel, uint32_t tree, uint64_t sums[static 
 	}
 }
 
-uint64_t kernel_refusals(struct kernel *kernel)
+uint64_t kernel_lost(struct kernel *kernel, enum drop_reason reason)
 {
-	uint64_t sums[DROP_REASONS] = { 0 };
+	uint64_t sum = kernel->lost[reason];
 
-	for (uint32_t tree = 0; tree < TREES_MAX; tree++)
-		kernel_drops_of(kernel, tree, sums);
-	return sums[DROP_TREES_FULL] + kernel->lost[DROP_TREES_FULL] + sums[DROP_POOLS_FULL] +
-	       kernel->lost[DROP_POOLS_FULL];
+	for (uint32_t tree = 0; tree < TREES_MAX; tree++) {
+		const uint64_t *cell = drop_cell(kernel, tree, reason);
+
+		sum += cell ? __atomic_load_n(cell, __ATOMIC_RELAXED) : 0;
+	}
+	return sum;
 }
 
 void kernel_drops_take(struct kernel *kernel, uint32_t tree, uint64_t sums[static DROP_REASONS])

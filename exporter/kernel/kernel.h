@@ -21,6 +21,7 @@ struct kernel {
 	int free_trees; /* descriptor of their free list */
 	struct view trees;
 	struct view shares; /* struct user_share */
+	struct view quotas; /* struct quota */
 	struct view drops;
 	uint64_t lost[DROP_REASONS]; /* by user space, and by trees that have ended */
 };
@@ -44,8 +45,8 @@ bool kernel_is_usable(struct kernel *kernel);
 /* Losses of both sides into @rows, one per reason, in the order of abi/drops.h. */
 void kernel_drops(struct kernel *kernel, struct drop_row rows[static DROP_REASONS]);
 
-/* How often a process or a thread found no room in a table, which a walk can find once there is. */
-uint64_t kernel_refusals(struct kernel *kernel);
+/* Losses of both sides for one reason. */
+uint64_t kernel_lost(struct kernel *kernel, enum drop_reason reason);
 
 /* Counts a loss of @tree, or of nobody (SLOT_OTHER). */
 void kernel_drop(struct kernel *kernel, uint32_t tree, enum drop_reason reason);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "abi/discovery.h"
+#include "abi/quotas.h"
 #include "abi/shares.h"
 #include "abi/drops.h"
 #include "abi/limits.h"
@@ -16,7 +17,7 @@
 #include "kernel/view.h"
 #include "kernel/walk.h"
 
-#define TABLES 14
+#define TABLES 15
 #define FD_FIRST 100 /* a descriptor of a table is its index, and this */
 #define WALKS (WALK_PROCESSES + 1)
 
@@ -45,6 +46,7 @@ static const struct table plain_tables[TABLES] = {
 	{ .name = "user_shares",
 	  .entries = USER_SHARES,
 	  .element_bytes = sizeof(struct user_share) },
+	{ .name = "quotas", .entries = QUOTAS, .element_bytes = sizeof(struct quota) },
 	{ .name = "drops", .entries = (size_t)TREES_MAX * DROP_REASONS, .element_bytes = 8 },
 	{ .name = "free_trees" },
 	{ .name = "endpoint_slots" },

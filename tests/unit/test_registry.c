@@ -216,6 +216,29 @@ Test(registry, a_thread_without_storage_is_counted_as_lost)
 	core_stop(core);
 }
 
+/* Without room nobody is looked for, and with room once. */
+Test(registry, threads_beyond_the_memory_limit_are_looked_for_once_there_is_room)
+{
+	struct core *core = core_start(ALL);
+	struct quota *quota = plain_at(core->loader, "quotas", QUOTA_THREADS);
+	uint64_t *refused = plain_at(core->loader, "drops", DROP_REASONS + DROP_THREAD_QUOTA);
+	size_t walks;
+
+	core_found(core, 1);
+	walks = plain_walks(core->loader, WALK_TASKS);
+	*quota = (struct quota){ .max = 64, .held = 60 };
+	*refused = 5;
+	refresh(core);
+	cr_expect_eq(plain_walks(core->loader, WALK_TASKS), walks);
+	quota->held = 10;
+	refresh(core);
+	cr_expect_eq(plain_walks(core->loader, WALK_TASKS), walks + 1);
+	core->registry.sought_ns = 0;
+	refresh(core);
+	cr_expect_eq(plain_walks(core->loader, WALK_TASKS), walks + 1);
+	core_stop(core);
+}
+
 Test(registry, descriptors_are_walked_for_listeners_and_once_for_connections)
 {
 	struct core *core = core_start(ALL);
