@@ -203,10 +203,12 @@ asan: $(BUILD)/asan/workload_exporter ## build the exporter under ASan and UBSan
 
 # libFuzzer is clang's. What is fuzzed is an archive, so that a target takes from it what it needs.
 FUZZ_SECONDS ?= 600
-FUZZED    := $(wildcard $(patsubst %,exporter/%/*.c,base identity exposition web)) exporter/model/metrics.c
+FUZZ_RUNS ?= -1
+FUZZED    := $(filter-out exporter/app/main.c,$(SOURCES))
 FUZZ_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 \
               -Wno-gnu-variable-sized-type-not-at-end -Wno-microsoft-anon-tag
 FUZZERS   := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ      ?= $(notdir $(FUZZERS))
 FUZZ_OBJECTS := $(FUZZED:%.c=$(BUILD)/fuzz/obj/%.o) $(PROTO:$(BUILD)/%=$(BUILD)/fuzz/obj/%.o)
 
 $(BUILD)/fuzz/obj/proto/%.o: $(BUILD)/proto/%.c Makefile
@@ -218,13 +220,19 @@ $(BUILD)/fuzz/obj/%.o: %.c Makefile | $(BUILD)/version.h $(PROTO:=.h)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -I$(BUILD) -MMD -MP -c $< -o $@
 
+$(FUZZED:%.c=$(BUILD)/fuzz/obj/%.o): | $(SKELETONS)
+
 $(BUILD)/fuzz/fuzzed.a: $(FUZZ_OBJECTS)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
 $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.o $(BUILD)/fuzz/fuzzed.a
 	$(if $(Q),@echo "  LINK   $@")
-	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer $^ $(LIBS_PURE) -o $@
+	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer $^ $(LIBS) -o $@
+
+$(BUILD)/fuzz/seeds: tests/fuzz/seeds.sh
+	$(Q)rm -rf $@
+	$(Q)CC=$(CC) $< $@
 
 $(BUILD)/workloads/%: tests/workloads/%.c Makefile
 	$(if $(Q),@echo "  CC     $@")
@@ -254,14 +262,14 @@ mutants: all $(BUILD)/unit_tests ## do the unit tests notice a changed compariso
 		--libraries='$(PROTO:=.o) -lcriterion $(LIBS_PURE)' --sources='$(PURE) $(UNIT)'
 
 .PHONY: test-fuzz fuzz
-test-fuzz: $(FUZZERS) ## every fuzz target for a few seconds, and what they write through parsers of others
-	$(Q)tests/fuzz/run.sh $(BUILD) 5
+test-fuzz: $(FUZZERS) $(BUILD)/fuzz/seeds ## every fuzz target for a few seconds, and what they write through parsers of others
+	$(Q)tests/fuzz/run.sh $(BUILD) 2 -1 $(notdir $(FUZZERS))
 	$(Q)$(PYTHON) -B tests/fuzz/parse.py $(BUILD)/fuzz/exposition tests/fuzz/corpus/exposition
 
-fuzz: deps-test ## the same for longer (FUZZ_SECONDS=600 for each target)
-	$(Q)$(MAKE) --no-print-directory $(FUZZERS)
-	$(Q)tests/fuzz/run.sh $(BUILD) $(FUZZ_SECONDS)
-	$(Q)$(PYTHON) -B tests/fuzz/parse.py $(BUILD)/fuzz/exposition tests/fuzz/corpus/exposition --inputs 1000
+fuzz: deps-test ## the same for longer (FUZZ_SECONDS=600 for each target, FUZZ_RUNS=N at most, FUZZ="elf proc")
+	$(Q)$(MAKE) --no-print-directory $(FUZZERS) $(BUILD)/fuzz/seeds
+	$(Q)tests/fuzz/run.sh $(BUILD) $(FUZZ_SECONDS) $(FUZZ_RUNS) $(FUZZ)
+	$(if $(filter exposition,$(FUZZ)),$(Q)$(PYTHON) -B tests/fuzz/parse.py $(BUILD)/fuzz/exposition tests/fuzz/corpus/exposition --inputs 1000)
 
 test-bpf: bpf-all all ## machine tests: every program through the kernel's verifier
 	$(Q)$(PYTHON) -m pytest -q -p no:cacheprovider tests/bpf

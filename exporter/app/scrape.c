@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "exposition/gzip.h"
 #include "exposition/openmetrics.h"
 #include "exposition/protobuf.h"
@@ -17,6 +18,7 @@
 #define NS_PER_SECOND 1000000000ULL
 #define TIMEOUT_MAX_SECONDS 86400 /* more is as good as none */
 #define WHY_BYTES 256
+#define SHOWN_BYTES 65 /* of a name that is no collector's */
 /* Of a timeout, for rendering and the way back: a tenth, half a second at most. */
 #define RESERVE_PART 10
 #define RESERVE_MAX_NS (NS_PER_SECOND / 2)
@@ -63,7 +65,7 @@ static int collectors_read(const struct http_request *request, const char *name,
 	*collectors = 0;
 	for (size_t i = 0; i < request->arguments_len; i++) {
 		const struct http_argument *argument = &request->arguments[i];
-		char names[FEATURES_NAMES_BYTES];
+		char names[FEATURES_NAMES_BYTES], shown[SHOWN_BYTES];
 		int id;
 
 		if (strcmp(argument->name, name) != 0)
@@ -72,8 +74,8 @@ static int collectors_read(const struct http_request *request, const char *name,
 		if (id < 0 || !(enabled & 1U << id)) {
 			bool there = id >= 0 && features_table[id]->collector;
 
-			snprintf(why, size, "%s=%.64s: %s; the collectors are: %s.\n", name,
-				 argument->value,
+			utf8_copy(shown, sizeof(shown), argument->value);
+			snprintf(why, size, "%s=%s: %s; the collectors are: %s.\n", name, shown,
 				 there ? "this collector is disabled by a flag"
 				       : "there is no such collector",
 				 features_names(features_collectors(), names, sizeof(names)));

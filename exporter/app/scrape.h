@@ -47,10 +47,10 @@ struct scrape_query {
 };
 
 /*
- * Reads @request where @enabled collectors can be asked for. -EINVAL with the reason in @why, which
- * has
- * @size bytes: `collect[]` together with `exclude[]`, or a collector that is unknown or disabled. A
- * timeout that is no positive number of seconds is as good as none.
+ * Reads @request where @enabled collectors can be asked for. -EINVAL with the reason, a line of
+ * UTF-8 whatever was asked, in the @size bytes of @why: `collect[]` together with `exclude[]`, or a
+ * collector that is unknown or disabled. A timeout that is no positive number of seconds is as good
+ * as none.
  */
 int scrape_query_read(const struct http_request *request, unsigned int enabled,
 		      struct scrape_query *query, char *why, size_t size);

@@ -51,7 +51,7 @@ int mapped_line(char *line, void *arg)
 	struct mapped_file *file;
 	enum mapped_kind kind;
 	uint64_t inode;
-	char *path = strchr(line, '/'), perms[5];
+	char *path = strchr(line, '/'), perms[5] = "";
 	bool deleted = path && text_cut_suffix(path, " (deleted)");
 
 	mapped->any = true;

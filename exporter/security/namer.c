@@ -4,44 +4,20 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/text.h"
+#include "security/asker.h"
 #include "security/keeper.h"
+#include "security/messages.h"
 
-#define COMM_BYTES 64
 #define START_MS 20000 /* looking the user's groups up may ask a directory service */
-
-/* The number of an answer that nobody has asked for: a reader is ready. */
-#define HELLO 0U
 
 struct namer {
 	const char *proc_root;
-	int questions, control; /* sockets; -1: none */
-	uint32_t asked; /* number of the last question; never HELLO */
-	bool ready; /* there is a reader */
-	bool open; /* the last question has no answer yet */
-	uint64_t due_ns; /* of that one */
-	bool ended;
-};
-
-/* One datagram each; texts may lack their ends where they come in. */
-struct question {
-	uint32_t number; /* repeated in the answer */
-	int32_t pid;
-	uint64_t start_ns;
-	char comm[COMM_BYTES];
-};
-
-struct answer {
-	uint32_t number;
-	int32_t result; /* of identity_read(); of HELLO: why there is no reader */
-	struct identity identity;
+	struct asker asker;
 };
 
 /* --- the processes -------------------------------------------------------------------------- */
@@ -64,15 +40,10 @@ static int descriptors_close(int one, int other)
 	return r | close_range((unsigned int)last + 1, ~0U, 0) ? -errno : 0;
 }
 
-static bool answer_send(int fd, const struct answer *answer)
+static void reader_answer(const char *proc_root, const struct namer_question *question,
+			  struct namer_answer *answer)
 {
-	return send(fd, answer, sizeof(*answer), MSG_NOSIGNAL) == sizeof(*answer);
-}
-
-static void reader_answer(const char *proc_root, struct question *question, struct answer *answer)
-{
-	*answer = (struct answer){ .number = question->number };
-	question->comm[COMM_BYTES - 1] = '\0';
+	*answer = (struct namer_answer){ .number = question->number };
 	answer->result = identity_read(proc_root, question->pid, question->start_ns, question->comm,
 				       &answer->identity);
 }
@@ -89,19 +60,12 @@ static int reader_confine(const struct process *process)
 static void reader_run(void *arg)
 {
 	const struct process *process = arg;
-	struct answer answer = { .number = HELLO, .result = reader_confine(process) };
-	struct question question;
+	struct namer_answer answer = { .number = NAMER_HELLO, .result = reader_confine(process) };
+	struct namer_question question;
 
-	while (answer_send(process->questions, &answer)) {
-		ssize_t got;
-
-		do {
-			got = recv(process->questions, &question, sizeof(question), MSG_TRUNC);
-		} while (got < 0 && errno == EINTR);
-		if (got != sizeof(question))
-			return;
+	while (!namer_answer_send(process->questions, &answer) &&
+	       !namer_question_receive(process->questions, &question))
 		reader_answer(process->options->proc_root, &question, &answer);
-	}
 }
 
 static int keeper_confine(const struct process *process)
@@ -119,105 +83,24 @@ static int keeper_confine(const struct process *process)
 
 static void process_run(struct process *process)
 {
-	struct answer refusal = { .number = HELLO, .result = keeper_confine(process) };
+	struct namer_answer refusal = { .number = NAMER_HELLO, .result = keeper_confine(process) };
 
 	if (refusal.result)
-		answer_send(process->questions, &refusal);
+		namer_answer_send(process->questions, &refusal);
 	else
 		keeper_run(process->control, reader_run, process);
 }
 
 /* --- those who ask -------------------------------------------------------------------------- */
 
-static int namer_end(struct namer *namer)
+int namer_ask(struct namer *namer, pid_t pid, uint64_t start_ns, const char *comm, uint64_t due_ns)
 {
-	namer->ended = true;
-	namer->ready = false;
-	namer->open = false;
-	return -EPIPE;
-}
-
-static void identity_terminate(struct identity *identity)
-{
-	identity->name[sizeof(identity->name) - 1] = '\0';
-	identity->exe[sizeof(identity->exe) - 1] = '\0';
-	identity->runtime[sizeof(identity->runtime) - 1] = '\0';
-	identity->unit[sizeof(identity->unit) - 1] = '\0';
-	identity->container[sizeof(identity->container) - 1] = '\0';
-	identity->user[sizeof(identity->user) - 1] = '\0';
-}
-
-/* 0, -EAGAIN if there is none, -EPIPE. */
-static int answer_receive(struct namer *namer, struct answer *answer)
-{
-	ssize_t got = recv(namer->questions, answer, sizeof(*answer), MSG_DONTWAIT | MSG_TRUNC);
-
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return -EAGAIN;
-	return got == sizeof(*answer) ? 0 : namer_end(namer);
-}
-
-/* The reader may come back from where it hangs, and answer: the number tells. */
-static int reader_replace(struct namer *namer)
-{
-	namer->open = false;
-	namer->ready = false;
-	if (send(namer->control, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
-		return namer_end(namer);
-	return -ETIMEDOUT;
-}
-
-static int answer_accept(struct answer *answer, struct identity *out)
-{
-	if (answer->result)
-		return answer->result < 0 ? answer->result : -EPROTO;
-	identity_terminate(&answer->identity);
-	*out = answer->identity;
-	return 0;
+	return asker_ask(&namer->asker, pid, start_ns, comm, due_ns);
 }
 
 int namer_take(struct namer *namer, uint64_t now_ns, struct identity *out)
 {
-	struct answer answer;
-	bool was_open;
-	int r;
-
-	if (namer->ended)
-		return -EPIPE;
-	while (!(r = answer_receive(namer, &answer))) {
-		was_open = namer->open;
-		if (answer.number != HELLO && (!was_open || answer.number != namer->asked))
-			continue; /* too late */
-		namer->open = false;
-		if (answer.number != HELLO)
-			return answer_accept(&answer, out);
-		namer->ready = !answer.result;
-		if (was_open)
-			return -ETIMEDOUT;
-	}
-	if (r == -EAGAIN && namer->open && now_ns >= namer->due_ns)
-		r = reader_replace(namer);
-	return r;
-}
-
-int namer_ask(struct namer *namer, pid_t pid, uint64_t start_ns, const char *comm, uint64_t due_ns)
-{
-	struct question question = { .pid = pid, .start_ns = start_ns };
-
-	if (namer->ended)
-		return -EPIPE;
-	if (namer->open || !namer->ready)
-		return -EBUSY;
-	text_copy(question.comm, sizeof(question.comm), comm ? comm : "");
-	do {
-		question.number = ++namer->asked;
-	} while (question.number == HELLO);
-	if (send(namer->questions, &question, sizeof(question), MSG_NOSIGNAL | MSG_DONTWAIT) !=
-	    sizeof(question))
-		return namer_end(namer);
-	namer->open = true;
-	namer->due_ns = due_ns;
-	return 0;
+	return asker_take(&namer->asker, now_ns, out);
 }
 
 int namer_read_public(const struct namer *namer, pid_t pid, uint64_t start_ns, const char *comm,
@@ -228,39 +111,31 @@ int namer_read_public(const struct namer *namer, pid_t pid, uint64_t start_ns, c
 
 bool namer_is_ready(const struct namer *namer)
 {
-	return namer->ready && !namer->open;
+	return namer->asker.ready && !namer->asker.open;
 }
 
 uint64_t namer_due_ns(const struct namer *namer)
 {
-	return namer->open ? namer->due_ns : UINT64_MAX;
+	return namer->asker.open ? namer->asker.due_ns : UINT64_MAX;
 }
 
 int namer_fd(const struct namer *namer)
 {
-	return namer->questions;
+	return namer->asker.questions;
 }
 
 bool namer_alive(const struct namer *namer)
 {
-	return !namer->ended;
+	return !namer->asker.ended;
 }
 
 /* --- start and end -------------------------------------------------------------------------- */
 
-static int hello_wait(struct namer *namer)
+static int hello_wait(struct asker *asker)
 {
-	struct pollfd ready = { .fd = namer->questions, .events = POLLIN };
-	struct answer hello;
-	int r;
+	struct pollfd ready = { .fd = asker->questions, .events = POLLIN };
 
-	if (poll(&ready, 1, START_MS) <= 0)
-		return -ETIMEDOUT;
-	r = answer_receive(namer, &hello);
-	if (!r)
-		r = hello.result;
-	namer->ready = !r;
-	return r;
+	return poll(&ready, 1, START_MS) > 0 ? asker_begin(asker) : -ETIMEDOUT;
 }
 
 static int process_fork(const struct namer_options *options, const int questions[2],
@@ -279,23 +154,23 @@ static int process_fork(const struct namer_options *options, const int questions
 	_exit(0); /* what the parent has buffered is not ours to write */
 }
 
-static int processes_start(const struct namer_options *options, struct namer *namer)
+static int processes_start(const struct namer_options *options, struct asker *asker)
 {
 	int questions[2], control[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, questions))
 		return -errno;
-	namer->questions = questions[0];
+	asker->questions = questions[0];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control)) {
 		r = -errno;
 		close(questions[1]);
 		return r;
 	}
-	namer->control = control[0];
+	asker->control = control[0];
 	r = process_fork(options, questions, control);
 	close(questions[1]);
 	close(control[1]);
-	return r ? r : hello_wait(namer);
+	return r ? r : hello_wait(asker);
 }
 
 int namer_start(const struct namer_options *options, struct namer **out)
@@ -307,10 +182,9 @@ int namer_start(const struct namer_options *options, struct namer **out)
 		return -ENOMEM;
 	*namer = (struct namer){
 		.proc_root = options->proc_root,
-		.questions = -1,
-		.control = -1,
+		.asker = { .questions = -1, .control = -1 },
 	};
-	r = processes_start(options, namer);
+	r = processes_start(options, &namer->asker);
 	if (r)
 		namer_stop(namer);
 	else
@@ -322,7 +196,7 @@ void namer_stop(struct namer *namer)
 {
 	if (!namer)
 		return;
-	cleanup_close(&namer->questions);
-	cleanup_close(&namer->control);
+	cleanup_close(&namer->asker.questions);
+	cleanup_close(&namer->asker.control);
 	free(namer);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "web/checker.h"
 
-#include <crypt.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -16,9 +15,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "web/comparison.h"
 
-#define HASH_BYTES 61
 #define NICENESS 10
 
 struct checker {
@@ -26,24 +24,7 @@ struct checker {
 	bool asked;
 };
 
-struct question {
-	char hash[HASH_BYTES];
-	char password[CHECKER_PASSWORD_BYTES + 1];
-};
-
 /* --- the process ---------------------------------------------------------------------------- */
-
-static uint8_t question_answer(const struct question *question, struct crypt_data *data)
-{
-	const char *hash = crypt_r(question->password, question->hash, data);
-	uint8_t different = 0;
-
-	if (!hash || strlen(hash) != HASH_BYTES - 1)
-		return 0;
-	for (size_t i = 0; i < HASH_BYTES - 1; i++)
-		different |= (uint8_t)(hash[i] ^ question->hash[i]);
-	return !different;
-}
 
 /* The system call itself: glibc's _exit() makes exit_group of it, which strict mode forbids. */
 static _Noreturn void child_end(void)
@@ -62,7 +43,7 @@ static void child_close_others(int fd)
 /* All memory is there before the strict mode begins: nothing in it can be had. */
 static _Noreturn void child_run(int fd, const struct user *user, struct crypt_data *data)
 {
-	struct question question;
+	struct comparison comparison;
 	uint8_t answer;
 
 	child_close_others(fd);
@@ -71,11 +52,9 @@ static _Noreturn void child_run(int fd, const struct user *user, struct crypt_da
 	if (capabilities_drop(0, user) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
 		child_end();
-	while (read(fd, &question, sizeof(question)) == (ssize_t)sizeof(question)) {
-		question.hash[HASH_BYTES - 1] = '\0';
-		question.password[CHECKER_PASSWORD_BYTES] = '\0';
-		answer = question_answer(&question, data);
-		explicit_bzero(&question, sizeof(question));
+	while (read(fd, &comparison, sizeof(comparison)) == (ssize_t)sizeof(comparison)) {
+		answer = comparison_answer(&comparison, data);
+		explicit_bzero(&comparison, sizeof(comparison));
 		if (write(fd, &answer, sizeof(answer)) != (ssize_t)sizeof(answer))
 			break;
 	}
@@ -134,16 +113,15 @@ int checker_fd(const struct checker *checker)
 
 int checker_ask(struct checker *checker, const char *hash, const char *password)
 {
-	struct question question = { 0 };
+	struct comparison comparison;
 	ssize_t sent;
 
 	if (checker->asked)
 		return -EBUSY;
-	text_copy(question.hash, sizeof(question.hash), hash);
-	text_copy(question.password, sizeof(question.password), password);
-	sent = send(checker->fd, &question, sizeof(question), MSG_NOSIGNAL);
-	explicit_bzero(&question, sizeof(question));
-	if (sent != (ssize_t)sizeof(question))
+	comparison_fill(&comparison, hash, password);
+	sent = send(checker->fd, &comparison, sizeof(comparison), MSG_NOSIGNAL);
+	explicit_bzero(&comparison, sizeof(comparison));
+	if (sent != (ssize_t)sizeof(comparison))
 		return -EPIPE;
 	checker->asked = true;
 	return 0;
@@ -151,14 +129,13 @@ int checker_ask(struct checker *checker, const char *hash, const char *password)
 
 int checker_take(struct checker *checker, bool *right)
 {
-	uint8_t answer;
-	ssize_t received = recv(checker->fd, &answer, sizeof(answer), 0);
+	uint8_t answer = 0;
+	ssize_t received = recv(checker->fd, &answer, sizeof(answer), MSG_TRUNC);
 
 	if (received < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	if (received != (ssize_t)sizeof(answer))
+	if (comparison_read(checker->asked, &answer, received, right))
 		return -EPIPE;
 	checker->asked = false;
-	*right = answer == 1;
 	return 1;
 }

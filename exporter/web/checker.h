@@ -14,9 +14,7 @@
 #include <stdbool.h>
 
 #include "security/capabilities.h"
-
-/* bcrypt takes no notice of what follows (crypt(5)). */
-#define CHECKER_PASSWORD_BYTES 72
+#include "web/comparison.h"
 
 struct checker;
 
@@ -42,7 +40,7 @@ int checker_ask(struct checker *checker, const char *hash, const char *password)
 
 /*
  * 1 with the answer to the open question in @right; 0 if there is none yet; -EPIPE if the process
- * has ended.
+ * has ended, or says what it should not.
  */
 int checker_take(struct checker *checker, bool *right);
 

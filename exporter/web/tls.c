@@ -19,7 +19,6 @@
 #define PEM_MAX_BYTES                                                              \
 	((size_t)4 << 20) /* a machine's bundle of CAs has a quarter of a megabyte \
 			   */
-#define SAN_BYTES 1024
 
 struct web_tls {
 	unsigned references;
@@ -99,6 +98,24 @@ static gnutls_datum_t pem_datum(const struct buffer *pem)
 	return (gnutls_datum_t){ (unsigned char *)pem->data, (unsigned)pem->len };
 }
 
+/*
+ * 0 or GnuTLS's error. That it can read all certificates is asked before they are loaded: loading
+ * loses the memory of one that it cannot read (3.7.9, parse_pem_cert_mem()).
+ */
+static int pem_check_certificates(const gnutls_datum_t *pem)
+{
+	gnutls_x509_crt_t *chain = NULL;
+	unsigned chain_len = 0;
+	int r = gnutls_x509_crt_list_import2(&chain, &chain_len, pem, GNUTLS_X509_FMT_PEM, 0);
+
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < chain_len; i++)
+		gnutls_x509_crt_deinit(chain[i]);
+	gnutls_free(chain);
+	return 0;
+}
+
 static int tls_load_pair(struct web_tls *tls, const struct web_tls_config *config, char *error,
 			 size_t error_bytes)
 {
@@ -113,8 +130,10 @@ static int tls_load_pair(struct web_tls *tls, const struct web_tls_config *confi
 		return r;
 	cert_datum = pem_datum(&cert);
 	key_datum = pem_datum(&key);
-	r = gnutls_certificate_set_x509_key_mem2(tls->credentials, &cert_datum, &key_datum,
-						 GNUTLS_X509_FMT_PEM, NULL, 0);
+	r = pem_check_certificates(&cert_datum);
+	if (!r)
+		r = gnutls_certificate_set_x509_key_mem2(tls->credentials, &cert_datum, &key_datum,
+							 GNUTLS_X509_FMT_PEM, NULL, 0);
 	if (r < 0)
 		return tls_fail(error, error_bytes, "certificate %s with key %s: %s",
 				config->cert_file ? config->cert_file : "(inline)",
@@ -302,37 +321,14 @@ int web_tls_new(const struct web_tls_config *config, struct web_tls **tls, char 
 
 /* --- sessions ------------------------------------------------------------------------------- */
 
-/* Whether the certificate, the first that the client has sent, has a name that is allowed. */
+/* Of the certificates that the client has sent the first is its own. */
 static bool peer_has_allowed_san(const struct web_tls *tls, gnutls_session_t session)
 {
-	unsigned chain_len = 0, type;
+	unsigned chain_len = 0;
 	const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &chain_len);
-	gnutls_x509_crt_t certificate;
-	bool allowed = false;
-	char name[SAN_BYTES];
 
-	if (!chain || !chain_len || gnutls_x509_crt_init(&certificate) < 0)
-		return false;
-	if (gnutls_x509_crt_import(certificate, &chain[0], GNUTLS_X509_FMT_DER) < 0)
-		goto out;
-	for (unsigned i = 0; !allowed; i++) {
-		size_t len = sizeof(name);
-		int r = gnutls_x509_crt_get_subject_alt_name2(certificate, i, name, &len, &type,
-							      NULL);
-
-		if (r == GNUTLS_E_SHORT_MEMORY_BUFFER)
-			continue; /* longer than any name that could be allowed sensibly */
-		if (r < 0)
-			break;
-		if (type == GNUTLS_SAN_DNSNAME || type == GNUTLS_SAN_RFC822NAME ||
-		    type == GNUTLS_SAN_URI || type == GNUTLS_SAN_IPADDRESS)
-			allowed = san_is_allowed(
-				type == GNUTLS_SAN_IPADDRESS ? SAN_ADDRESS : SAN_TEXT, name, len,
-				tls->allowed_sans, tls->allowed_sans_len);
-	}
-out:
-	gnutls_x509_crt_deinit(certificate);
-	return allowed;
+	return chain && chain_len &&
+	       certificate_has_allowed_san(&chain[0], tls->allowed_sans, tls->allowed_sans_len);
 }
 
 static bool peer_is_verified(gnutls_session_t session)

@@ -194,3 +194,11 @@ Test(guard, names_in_certificates_match_exactly)
 	cr_expect(san_is_allowed(SAN_ADDRESS, mapped, 16, allowed, 4));
 	cr_expect_not(san_is_allowed(SAN_ADDRESS, v6, 15, allowed, 4));
 }
+
+Test(guard, an_address_may_lie_anywhere_in_a_certificate)
+{
+	char *const allowed[] = { (char[]){ "10.0.0.1" } };
+	_Alignas(8) unsigned char bytes[17] = { [11] = 0xff, [12] = 0xff, [13] = 10, [16] = 1 };
+
+	cr_expect(san_is_allowed(SAN_ADDRESS, bytes + 1, 16, allowed, 1));
+}

@@ -78,6 +78,7 @@ Test(mapped, nothing_is_found_where_nothing_is)
 		"7f12-7f13 r-xp 0 fe:01 7 /lib/libcrypt.so.1",
 		"7f12-7f13 r-xp 0 fe:01 7 /lib/libc.so.6.bak",
 		"7f12-7f13 r-xp 0 fe:01 0 [vdso]",
+		"7f12-7f13 r 0 fe:01 7 /lib/libc.so.6",
 		"7f12-7f13 rwxpppppppppppppp 0 fe:01 x /lib/libc.so.6",
 		"zz /lib/libc.so.6",
 	};

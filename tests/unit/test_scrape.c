@@ -12,6 +12,7 @@
 #include "app/scrape.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #define SECOND 1000000000ULL
 #define ONE(name) (1U << (unsigned int)features_find(name))
@@ -86,6 +87,17 @@ Test(scrape_query, says_what_is_wrong)
 	expect_refused("collect[]=cpu", NULL, "discovery, requests, threads");
 	expect_refused("exclude[]=", NULL, "there is no such collector");
 	expect_refused("collect[]=threads", NULL, "disabled by a flag");
+}
+
+/* Characters of three bytes: what is shown of a name ends within one of them. */
+#define EUROS "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac"
+
+/* The reason is a page: what was asked for is on it, and any bytes can be asked for. */
+Test(scrape_query, the_reason_is_a_line_of_characters_whatever_was_asked_for)
+{
+	expect_refused("collect[]=\x1b[2J\xff\n", NULL,
+		       "=" UTF8_REPLACEMENT "[2J" UTF8_REPLACEMENT UTF8_REPLACEMENT ": there is");
+	expect_refused("collect[]=xx" EUROS EUROS EUROS, NULL, "xx" EUROS EUROS ": there is");
 }
 
 static uint64_t deadline_of(const char *timeout)

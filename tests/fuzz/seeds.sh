@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# seeds.sh OUT: real files to begin with that are no text: small programs, and certificates.
+set -euo pipefail
+
+out=$1
+mkdir -p "$out/functions" "$out/certificate"
+source='int f(void) { return 1; } int pthread_mutex_lock(void) { return f(); }
+int pthread_mutex_unlock(void) { return 2; } void _start(void) { pthread_mutex_lock(); }'
+linker=-Wl,-z,noseparate-code,-z,norelro,-z,max-page-size=64,--build-id=none
+small=(-x c -O1 -nostdlib -fno-asynchronous-unwind-tables "$linker")
+"${CC:-gcc}" "${small[@]}" -shared -fPIC - -o "$out/functions/library" <<< "$source"
+"${CC:-gcc}" "${small[@]}" -static - -o "$out/functions/program" <<< "$source"
+"${CC:-gcc}" "${small[@]}" -shared -fPIC -s - -o "$out/functions/stripped" <<< "$source"
+
+names='subjectAltName=DNS:a.example,IP:10.0.0.1,IP:2001:db8::1,URI:spiffe://x/y,email:a@example.org'
+certificate() { # name, and what key it has
+	openssl req -x509 -newkey "${@:2}" -nodes -subj /CN=x -addext "$names" -days 30000 \
+		-keyout "$out/key" -out "$out/cert" 2> /dev/null
+	cat "$out/key" "$out/cert" > "$out/certificate/$1"
+	openssl x509 -in "$out/cert" -outform DER -out "$out/certificate/$1.der"
+	rm "$out/key" "$out/cert"
+}
+certificate ecdsa ec -pkeyopt ec_paramgen_curve:prime256v1
+certificate ed25519 ed25519

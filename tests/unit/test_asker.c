@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of the namer that asks, and what whoever has taken the other end over can tell it. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "security/asker.h"
+#include "security/messages.h"
+
+#define SECOND 1000000000ULL
+
+struct scene {
+	struct asker asker;
+	int peer, control;
+};
+
+static void tell(const struct scene *scene, const void *bytes, size_t len)
+{
+	cr_assert_eq(send(scene->peer, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT), (ssize_t)len);
+}
+
+static void hello(const struct scene *scene)
+{
+	const struct namer_answer answer = { .number = NAMER_HELLO };
+
+	tell(scene, &answer, sizeof(answer));
+}
+
+static struct scene scene_make(void)
+{
+	struct scene scene = { .peer = -1 };
+	int questions[2], control[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, questions), 0);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control), 0);
+	scene = (struct scene){
+		.asker = { .questions = questions[0], .control = control[0] },
+		.peer = questions[1],
+		.control = control[1],
+	};
+	hello(&scene);
+	cr_assert_eq(asker_begin(&scene.asker), 0);
+	return scene;
+}
+
+static void scene_close(const struct scene *scene)
+{
+	cleanup_close(&scene->asker.questions);
+	cleanup_close(&scene->asker.control);
+	cleanup_close(&scene->peer);
+	cleanup_close(&scene->control);
+}
+
+static struct namer_answer answer_make(const struct scene *scene)
+{
+	return (struct namer_answer){
+		.number = scene->asker.asked,
+		.identity = { .name = "nginx", .runtime = "native", .user = "33" },
+	};
+}
+
+static int take(struct scene *scene, struct identity *out)
+{
+	return asker_take(&scene->asker, 0, out);
+}
+
+/* What is told of a question that is answered like this. */
+static int told_of(struct scene *scene, const struct namer_answer *answer, struct identity *out)
+{
+	struct namer_answer numbered = *answer;
+
+	cr_assert_eq(asker_ask(&scene->asker, 1, 0, "comm", SECOND), 0);
+	numbered.number = scene->asker.asked;
+	tell(scene, &numbered, sizeof(numbered));
+	return take(scene, out);
+}
+
+Test(asker, a_text_without_an_end_gets_one)
+{
+	_cleanup_(scene_close) struct scene scene = scene_make();
+	struct namer_answer answer = answer_make(&scene);
+	struct identity identity;
+
+	memset(&answer.identity, '7', sizeof(answer.identity));
+	cr_expect_eq(told_of(&scene, &answer, &identity), 0);
+	cr_expect_eq(strlen(identity.name), sizeof(identity.name) - 1);
+	cr_expect_eq(strlen(identity.exe), sizeof(identity.exe) - 1);
+	cr_expect_eq(strlen(identity.runtime), sizeof(identity.runtime) - 1);
+	cr_expect_eq(strlen(identity.unit), sizeof(identity.unit) - 1);
+	cr_expect_eq(strlen(identity.container), sizeof(identity.container) - 1);
+	cr_expect_eq(strlen(identity.user), sizeof(identity.user) - 1);
+}
+
+Test(asker, an_identity_without_what_everybody_has_is_none)
+{
+	_cleanup_(scene_close) struct scene scene = scene_make();
+	struct namer_answer whole = answer_make(&scene), answers[4];
+	struct identity identity = { .name = "untouched" };
+
+	for (int i = 0; i < 4; i++)
+		answers[i] = whole;
+	answers[0].identity.name[0] = '\0';
+	answers[1].identity.runtime[0] = '\0';
+	answers[2].identity.user[0] = '\0';
+	answers[3].identity.user[1] = '"';
+	for (int i = 0; i < 4; i++)
+		cr_expect_eq(told_of(&scene, &answers[i], &identity), -EPROTO, "answer %d", i);
+	cr_expect_str_eq(identity.name, "untouched");
+	cr_expect_eq(told_of(&scene, &whole, &identity), 0);
+}
+
+/* -EAGAIN would leave the question with nobody: neither answered nor open. */
+Test(asker, an_answer_cannot_say_what_only_the_asker_says)
+{
+	static const int32_t results[] = { -EAGAIN, -EPIPE, -ETIMEDOUT, 1, INT32_MIN };
+	_cleanup_(scene_close) struct scene scene = scene_make();
+	struct namer_answer answer = answer_make(&scene);
+	struct identity identity;
+
+	for (size_t i = 0; i < sizeof(results) / sizeof(*results); i++) {
+		answer.result = results[i];
+		cr_expect_eq(told_of(&scene, &answer, &identity), -EPROTO, "%d", results[i]);
+		cr_expect_not(scene.asker.open);
+		cr_expect_not(scene.asker.ended);
+	}
+	answer.result = -ESRCH;
+	cr_expect_eq(told_of(&scene, &answer, &identity), -ESRCH);
+}
+
+Test(asker, who_floods_is_not_listened_to_without_end)
+{
+	_cleanup_(scene_close) struct scene scene = scene_make();
+	const struct namer_answer answer = { .number = NAMER_HELLO };
+	struct pollfd more = { .fd = scene.asker.questions, .events = POLLIN };
+	struct identity identity;
+	int told = 0;
+
+	while (send(scene.peer, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+		told++;
+	cr_assert_gt(told, ASKER_MESSAGES_MAX);
+	cr_expect_eq(take(&scene, &identity), -EAGAIN);
+	cr_expect_eq(poll(&more, 1, 0), 1, "the rest is left to the next call");
+	for (int i = 0; i < told; i++)
+		cr_expect_eq(take(&scene, &identity), -EAGAIN);
+	cr_expect_eq(poll(&more, 1, 0), 0);
+}
+
+/* A flood is no reason to wait longer. */
+Test(asker, a_question_is_late_also_under_a_flood)
+{
+	_cleanup_(scene_close) struct scene scene = scene_make();
+	struct namer_answer late = answer_make(&scene);
+	struct identity identity;
+
+	cr_assert_eq(asker_ask(&scene.asker, 1, 0, NULL, SECOND), 0);
+	late.number = scene.asker.asked + 1;
+	while (send(scene.peer, &late, sizeof(late), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+		;
+	cr_expect_eq(asker_take(&scene.asker, SECOND - 1, &identity), -EAGAIN);
+	cr_expect_eq(asker_take(&scene.asker, SECOND, &identity), -ETIMEDOUT);
+}
+
+Test(asker, a_message_of_another_size_is_the_end)
+{
+	static const size_t sizes[] = { 1, sizeof(struct namer_answer) - 1,
+					sizeof(struct namer_answer) + 1 };
+	char bytes[sizeof(struct namer_answer) + 1] = "";
+	struct identity identity;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		_cleanup_(scene_close) struct scene scene = scene_make();
+
+		tell(&scene, bytes, sizes[i]);
+		cr_expect_eq(take(&scene, &identity), -EPIPE);
+		cr_expect(scene.asker.ended);
+		cr_expect_eq(take(&scene, &identity), -EPIPE);
+		cr_expect_eq(asker_ask(&scene.asker, 1, 0, NULL, SECOND), -EPIPE);
+	}
+}
+
+Test(asker, it_begins_with_a_hello)
+{
+	static const struct {
+		uint32_t number;
+		int32_t result;
+		int begun;
+	} cases[] = { { NAMER_HELLO, 0, 0 },
+		      { NAMER_HELLO, -EPERM, -EPERM },
+		      { NAMER_HELLO, 1, -EPROTO },
+		      { 1, 0, -EPROTO } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		_cleanup_(scene_close) struct scene scene = scene_make();
+		struct namer_answer answer = answer_make(&scene);
+
+		answer.number = cases[i].number;
+		answer.result = cases[i].result;
+		tell(&scene, &answer, sizeof(answer));
+		cr_expect_eq(asker_begin(&scene.asker), cases[i].begun, "case %zu", i);
+		cr_expect_eq(scene.asker.ready, cases[i].begun == 0);
+	}
+}
+
+Test(asker, a_reader_takes_nothing_but_questions)
+{
+	_cleanup_(scene_close) struct scene scene = scene_make();
+	char bytes[sizeof(struct namer_question) + 1];
+	struct namer_question question;
+
+	memset(bytes, 'x', sizeof(bytes));
+	for (size_t len = sizeof(bytes) - 2; len <= sizeof(bytes); len++) {
+		cr_assert_eq(send(scene.asker.questions, bytes, len, 0), (ssize_t)len);
+		cr_expect_eq(namer_question_receive(scene.peer, &question),
+			     len == sizeof(question) ? 0 : -EPIPE);
+		if (len == sizeof(question))
+			cr_expect_eq(strlen(question.comm), sizeof(question.comm) - 1);
+	}
+}

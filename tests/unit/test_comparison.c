@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages of the process that compares passwords, from a side that is not what it was. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "web/comparison.h"
+
+/* Of "secret": at the lowest cost, and by a method that is not bcrypt, as long as one of bcrypt. */
+#define SECRET "$2y$04$sHi80TSybythvzXiyEQIsuxv6.Hee4VMeRBau7TOOEH1fcSUTKHdK"
+#define SALT "$5$thirteenchars$"
+
+static uint8_t answer(const char *hash, const char *password)
+{
+	_cleanup_(cleanup_free) struct crypt_data *data = calloc(1, sizeof(*data));
+	struct comparison comparison;
+
+	cr_assert_not_null(data);
+	comparison_fill(&comparison, hash, password);
+	return comparison_answer(&comparison, data);
+}
+
+Test(comparison, the_right_password_is_right)
+{
+	cr_expect_eq(answer(SECRET, "secret"), 1);
+	cr_expect_eq(answer(SECRET, "Secret"), 0);
+	cr_expect_eq(answer(SECRET, ""), 0);
+}
+
+Test(comparison, nothing_but_bcrypt_is_computed)
+{
+	_cleanup_(cleanup_free) struct crypt_data *data = calloc(1, sizeof(*data));
+	const char *hash;
+
+	cr_assert_not_null(data);
+	hash = crypt_r("secret", SALT, data);
+	cr_assert_not_null(hash);
+	cr_assert_eq(strlen(hash), COMPARISON_HASH_BYTES - 1);
+	cr_expect_eq(answer(hash, "secret"), 0);
+	cr_expect_eq(answer("", ""), 0);
+	cr_expect_eq(answer("*0", ""), 0);
+}
+
+Test(comparison, texts_without_an_end_get_one)
+{
+	_cleanup_(cleanup_free) struct crypt_data *data = calloc(1, sizeof(*data));
+	struct comparison comparison;
+
+	cr_assert_not_null(data);
+	memset(&comparison, 'x', sizeof(comparison));
+	memcpy(comparison.hash, SECRET, COMPARISON_HASH_BYTES - 1);
+	cr_expect_eq(comparison_answer(&comparison, data), 0);
+	cr_expect_eq(strlen(comparison.hash), COMPARISON_HASH_BYTES - 1);
+	cr_expect_eq(strlen(comparison.password), CHECKER_PASSWORD_BYTES);
+}
+
+Test(comparison, an_answer_is_one_byte_to_an_open_question)
+{
+	static const uint8_t bytes[] = { 0, 1, 2, 255 };
+	bool right = true;
+
+	cr_expect_eq(comparison_read(true, &bytes[0], 1, &right), 0);
+	cr_expect_not(right);
+	cr_expect_eq(comparison_read(true, &bytes[1], 1, &right), 0);
+	cr_expect(right);
+	right = false;
+	cr_expect_eq(comparison_read(true, &bytes[2], 1, &right), -EPIPE);
+	cr_expect_eq(comparison_read(true, &bytes[3], 1, &right), -EPIPE);
+	cr_expect_eq(comparison_read(true, &bytes[1], 2, &right), -EPIPE, "it goes on");
+	cr_expect_eq(comparison_read(true, &bytes[1], 0, &right), -EPIPE, "the end");
+	cr_expect_eq(comparison_read(true, &bytes[1], -1, &right), -EPIPE);
+	cr_expect_eq(comparison_read(false, &bytes[1], 1, &right), -EPIPE, "nobody has asked");
+	cr_expect_not(right);
+}
