@@ -123,11 +123,11 @@ void ledger_fold_drops(struct ledger *ledger, ledger_handle handle,
  * is no room goes to row (workload, @number, other), or, if there is no room even for that, to
  * (other, other); ledger_rows_full() counts each part once.
  *
- * What was once added to `other` stays there for its life, although rows may become free meanwhile:
- * its values are those since its tree was founded, so in a row of its own they would appear a
- * second time. "It" is the port or pool of the workload, as parts have no other identity: all parts
- * of it, whichever tree they are of, share its fate until none was added for longer than grace_ns.
- * After that it gets a row if there is room. Ports and pools that are new get a free row at once.
+ * What is added to `other` gets a row of its own once there is room, a few in each scrape, and
+ * counts from 0 there: what it has counted stays in `other`, which neither falls nor counts it
+ * again. "It" is the port or pool of the workload, as parts have no other identity: all parts of
+ * it, whichever tree they are of, share its fate, and a scrape that has not found all of them
+ * changes nothing.
  *
  * Which ones are in `other` is remembered for LEDGER_DETOURS_MAX of each kind. A workload that has
  * more is crowded: all its new ports (or pools) go to `other`, until nothing that went there

@@ -38,10 +38,12 @@ static void words_add(ledger_word *into, const ledger_word *part, size_t len)
 		into[i] += part[i];
 }
 
+/* A sum may be below 0 for a moment (ledger_row_split()), and no counter ever is above INT64_MAX.
+ */
 static void words_lift(ledger_word *into, const ledger_word *least, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		if (into[i] < least[i])
+		if ((int64_t)(into[i] - least[i]) < 0)
 			into[i] = least[i];
 	}
 }
@@ -66,18 +68,38 @@ void ledger_row_add(const struct ledger_row_kind *kind, struct ledger_row *row,
 	row->used = true;
 }
 
+static int row_need_base(const struct ledger_row_kind *kind, struct ledger_row *row)
+{
+	if (!row->base)
+		row->base = calloc(kind->counters_len, sizeof(*row->base));
+	return row->base ? 0 : -ENOMEM;
+}
+
 /* Into the sum as well: the scrape that may be under way has copied the base already. */
 int ledger_row_fold(const struct ledger_row_kind *kind, struct ledger_row *row,
 		    const ledger_word *part)
 {
-	if (!row->base)
-		row->base = calloc(kind->counters_len, sizeof(*row->base));
-	if (!row->base)
+	if (row_need_base(kind, row))
 		return -ENOMEM;
 	words_add(row->base, part + kind->counters, kind->counters_len);
 	words_add(row->sum + kind->counters, part + kind->counters, kind->counters_len);
 	row->idle.since_ns = 0;
 	row->used = true;
+	return 0;
+}
+
+int ledger_row_split(const struct ledger_row_kind *kind, struct ledger_row *from,
+		     struct ledger_row *own)
+{
+	const ledger_word *counted = own->sum + kind->counters;
+
+	if (row_need_base(kind, from) || row_need_base(kind, own))
+		return -ENOMEM;
+	words_add(from->base, counted, kind->counters_len);
+	for (size_t i = 0; i < kind->counters_len; i++)
+		own->base[i] = 0 - counted[i];
+	memset(own->sum + kind->counters, 0, kind->counters_len * sizeof(*own->sum));
+	memset(own->sum + kind->gauges, 0, kind->gauges_len * sizeof(*own->sum));
 	return 0;
 }
 
@@ -133,7 +155,12 @@ bool ledger_row_doubt(const struct ledger_row_kind *kind, struct ledger_row *row
 void ledger_row_lift(const struct ledger_row_kind *kind, struct ledger_row *row,
 		     const ledger_word *shown)
 {
-	words_lift(row->sum + kind->counters, shown + kind->counters, kind->counters_len);
+	ledger_word *counters = row->sum + kind->counters;
+
+	for (size_t i = 0; !shown && i < kind->counters_len; i++)
+		words_lift(counters + i, &(const ledger_word){ 0 }, 1);
+	if (shown)
+		words_lift(counters, shown + kind->counters, kind->counters_len);
 }
 
 int ledger_row_compare(const struct ledger_row *a, const struct ledger_row *b)

@@ -45,7 +45,7 @@ struct ledger_row_key { /* compared as bytes: no hole, zeros behind the label */
 struct ledger_row {
 	struct ledger_row_key key;
 	struct ledger_owner *owner;
-	ledger_word *base; /* kind->counters_len words; owned; NULL: all are 0 */
+	ledger_word *base; /* kind->counters_len words, may be negative; owned; NULL: all are 0 */
 	size_t shown_at; /* index among the rows shown, or LEDGER_NOT_SHOWN */
 	struct ledger_idle idle;
 	unsigned int detours; /* that lead here */
@@ -73,6 +73,14 @@ void ledger_row_add(const struct ledger_row_kind *kind, struct ledger_row *row,
 int ledger_row_fold(const struct ledger_row_kind *kind, struct ledger_row *row,
 		    const ledger_word *part);
 
+/*
+ * @own, a new row, has the sum of parts that were added to @from as well, in this scrape and those
+ * before: what they have counted so far stays in @from, and @own counts from 0. -ENOMEM: nothing
+ * was changed.
+ */
+int ledger_row_split(const struct ledger_row_kind *kind, struct ledger_row *from,
+		     struct ledger_row *own);
+
 /* Sets the sum to the base, all gauges to 0; the row is not live. */
 void ledger_row_begin(const struct ledger_row_kind *kind, struct ledger_row *row);
 
@@ -85,7 +93,10 @@ void ledger_row_begin(const struct ledger_row_kind *kind, struct ledger_row *row
 bool ledger_row_doubt(const struct ledger_row_kind *kind, struct ledger_row *row,
 		      const ledger_word *shown, uint64_t now_ns);
 
-/* Lifts every counter of the sum to at least that of @shown. */
+/*
+ * Lifts every counter of the sum to at least that of @shown; to 0, where it fell below what its
+ * parts had counted before the row was theirs, if that is NULL.
+ */
 void ledger_row_lift(const struct ledger_row_kind *kind, struct ledger_row *row,
 		     const ledger_word *shown);
 

@@ -10,6 +10,7 @@
 #include "model/ledger_row.h"
 
 #define SHOWN_STEP 8 /* rows by which the array that is shown grows and shrinks */
+#define LEAVE_AT_ONCE 8 /* keys that end their detour in one scrape */
 
 struct ledger_detoured {
 	struct ledger_row_key key;
@@ -34,6 +35,16 @@ static bool rows_fit(const struct ledger_rows *table, const struct ledger_owner 
 		owner->shares[table->kind->index].rows < table->kind->share_max);
 }
 
+/* @row, which fits, is one of the table; false without memory. */
+static bool rows_enter(struct ledger_rows *table, struct ledger_row *row)
+{
+	HASH_ADD(hh, table->rows, key, sizeof(row->key), row);
+	if (!row->hh.tbl)
+		return false;
+	row->owner->shares[table->kind->index].rows += !key_is_other(&row->key);
+	return true;
+}
+
 /* NULL if it does not fit or there is no memory. */
 static struct ledger_row *rows_insert(struct ledger_rows *table, struct ledger_owner *owner,
 				      const struct ledger_row_key *key)
@@ -43,12 +54,8 @@ static struct ledger_row *rows_insert(struct ledger_rows *table, struct ledger_o
 	if (!rows_fit(table, owner, key))
 		return NULL;
 	row = ledger_row_new(table->kind, owner, key);
-	if (!row)
+	if (!row || !rows_enter(table, row))
 		return NULL;
-	HASH_ADD(hh, table->rows, key, sizeof(row->key), row);
-	if (!row->hh.tbl)
-		return NULL;
-	owner->shares[table->kind->index].rows += !key_is_other(key);
 	return TAKE_PTR(row);
 }
 
@@ -96,6 +103,8 @@ static void detour_fold(struct ledger_rows *table, struct ledger_detour *detour)
 
 static void detour_begin(struct ledger_detour *detour)
 {
+	ledger_row_free(detour->own);
+	detour->own = NULL;
 	detour->idle.live = false;
 	detour->parts = 0;
 }
@@ -120,6 +129,7 @@ static struct ledger_detour *detour_remember(struct ledger_rows *table, struct l
 static void detour_forget(struct ledger_rows *table, struct ledger_detoured *detoured)
 {
 	detoured->detour.row->detours--;
+	ledger_row_free(detoured->detour.own);
 	HASH_DEL(table->detoured, detoured);
 	free(detoured);
 }
@@ -210,6 +220,8 @@ void ledger_rows_add(struct ledger_rows *table, struct ledger_owner *owner, uint
 	}
 	if (detour)
 		detour_add(table, detour);
+	if (detour && detour->own)
+		ledger_row_add(table->kind, detour->own, part);
 	ledger_row_add(table->kind, row, part);
 }
 
@@ -235,15 +247,55 @@ bool ledger_rows_crowded(const struct ledger_rows *table)
 	return HASH_COUNT(table->rows) > table->kind->rows_max - table->kind->rows_max / 8;
 }
 
+/* --- the end of a detour -------------------------------------------------------------------- */
+
+/*
+ * What lives and is on a detour gets a row of its own once there is room. Its values are those
+ * since its trees were founded, and have been shown in the row `other`: they stay there, and the
+ * new row counts from 0. For that a scrape adds the parts to both.
+ */
+static void detours_prepare(struct ledger_rows *table)
+{
+	struct ledger_detoured *detoured, *next;
+	unsigned int left = LEAVE_AT_ONCE;
+
+	HASH_ITER (hh, table->detoured, detoured, next) {
+		struct ledger_detour *detour = &detoured->detour;
+
+		detour_begin(detour);
+		if (!left || !detour->counted || key_is_other(&detoured->key) ||
+		    !rows_fit(table, detoured->owner, &detoured->key))
+			continue;
+		detour->own = ledger_row_new(table->kind, detoured->owner, &detoured->key);
+		left -= detour->own != NULL;
+	}
+}
+
+/* Whether it is over: only if the scrape has found all its parts, or one would count in both. */
+static bool detour_leave(struct ledger_rows *table, struct ledger_detoured *detoured)
+{
+	struct ledger_detour *detour = &detoured->detour;
+	struct ledger_row *own;
+	int r;
+
+	if (!detour->own || detour->parts != detour->counted ||
+	    !rows_fit(table, detoured->owner, &detoured->key) || !rows_enter(table, detour->own))
+		return false;
+	own = detour->own;
+	detour->own = NULL;
+	r = ledger_row_split(table->kind, detour->row, own);
+	if (r)
+		rows_delete(table, own);
+	return !r;
+}
+
 void ledger_rows_begin(struct ledger_rows *table)
 {
-	struct ledger_detoured *detoured, *next_detoured;
 	struct ledger_row *row, *next;
 
 	HASH_ITER (hh, table->rows, row, next)
 		ledger_row_begin(table->kind, row);
-	HASH_ITER (hh, table->detoured, detoured, next_detoured)
-		detour_begin(&detoured->detour);
+	detours_prepare(table);
 }
 
 void ledger_owner_begin(struct ledger_owner *owner, unsigned int kind)
@@ -265,6 +317,7 @@ void ledger_rows_clamp(struct ledger_rows *table, bool read, uint64_t now_ns)
 
 		if (row->shown_at == LEDGER_NOT_SHOWN) {
 			row->taken_ns = now_ns;
+			ledger_row_lift(table->kind, row, NULL);
 			continue;
 		}
 		shown = rows_shown(table, row->shown_at);
@@ -290,7 +343,7 @@ static int shown_resize(struct ledger_rows *table, size_t capacity)
 
 static size_t shown_wanted(const struct ledger_rows *table)
 {
-	return (HASH_COUNT(table->rows) + SHOWN_STEP - 1) / SHOWN_STEP * SHOWN_STEP;
+	return (HASH_COUNT(table->rows) + LEAVE_AT_ONCE + SHOWN_STEP - 1) / SHOWN_STEP * SHOWN_STEP;
 }
 
 int ledger_rows_reserve(struct ledger_rows *table)
@@ -319,7 +372,8 @@ void ledger_rows_remove(struct ledger_rows *table, bool read, uint64_t now_ns, u
 	struct ledger_row *row, *next;
 
 	HASH_ITER (hh, table->detoured, detoured, next_detoured) {
-		if ((read && ledger_idle_over(&detoured->detour.idle, now_ns, grace_ns)) ||
+		if ((read && (ledger_idle_over(&detoured->detour.idle, now_ns, grace_ns) ||
+			      detour_leave(table, detoured))) ||
 		    detoured->owner->removed)
 			detour_forget(table, detoured);
 	}

@@ -57,6 +57,7 @@ struct ledger_detour {
 	unsigned int parts; /* added in this scrape */
 	unsigned int counted; /* living parts that ledger_rows.full has counted */
 	struct ledger_idle idle;
+	struct ledger_row *own; /* there is room for it in this scrape: its parts go here too */
 };
 
 /* What a workload has of one table. */

@@ -188,53 +188,90 @@ Test(ledger_bounds, a_port_that_returns_or_is_folded_to_within_its_grace_goes_on
 	cr_expect_eq(requests(ledger, "web", "81"), NO_ROW);
 }
 
-Test(ledger_bounds, what_is_in_other_stays_there_for_its_life_while_new_ports_take_free_rows)
+Test(ledger_bounds, what_is_in_other_gets_a_row_once_there_is_room_and_counts_from_there)
 {
 	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
 	ledger_handle handle = workload(ledger, "web", "");
 	uint64_t now_ns = SECOND;
 
 	scrape_ports(ledger, handle, 1, PORTS + 1, now_ns);
-	for (unsigned int port = 1; port <= 10; port++)
-		fold(ledger, handle, port, 1);
-	for (int i = 0; i < 3; i++)
-		scrape_ports(ledger, handle, 11, PORTS + 1, now_ns += GRACE);
-	cr_expect_eq(endpoints_len(ledger), PORTS - 10 + 1);
-	cr_expect_eq(requests(ledger, "web", "65"), NO_ROW, "a free row would show it twice");
 	cr_expect_eq(requests(ledger, "web", "other"), 1);
-	scrape_ports(ledger, handle, 11, PORTS + 2, now_ns += SECOND);
-	cr_expect_eq(requests(ledger, "web", "66"), 1, "a new port");
+	for (int i = 0; i < 2; i++)
+		scrape_ports(ledger, handle, 11, PORTS + 1, now_ns += GRACE);
+	cr_expect_eq(requests(ledger, "web", "65"), NO_ROW, "the rows of 1 to 10 are there still");
+	scrape_ports(ledger, handle, 11, PORTS + 1, now_ns += SECOND);
+	scrape_ports(ledger, handle, 11, PORTS + 1, now_ns += SECOND);
+	cr_expect_eq(requests(ledger, "web", "65"), 0, "what it has counted stays in other");
+	cr_expect_eq(requests(ledger, "web", "other"), 1);
+	cr_expect_eq(all_requests(ledger), PORTS - 10 + 1);
+
+	scrape_begin(ledger);
+	add_ports(ledger, handle, 11, PORTS);
+	add(ledger, handle, PORTS + 1, 5);
+	add(ledger, handle, PORTS + 2, 3);
+	cr_assert_eq(ledger_end(ledger, now_ns += SECOND), 0);
+	cr_expect_eq(requests(ledger, "web", "65"), 4);
+	cr_expect_eq(requests(ledger, "web", "66"), 3, "a new port");
 	cr_expect_eq(requests(ledger, "web", "other"), 1);
 	cr_expect_eq(ledger_rows_full(ledger), 1);
 
-	fold(ledger, handle, PORTS + 1, 4);
-	for (int i = 0; i < 2; i++) {
-		scrape_ports(ledger, handle, 11, PORTS, now_ns += GRACE);
-		cr_expect_eq(requests(ledger, "web", "other"), 4);
-		cr_expect_eq(all_requests(ledger), PORTS - 10 + 4 + 1);
-	}
+	fold(ledger, handle, PORTS + 1, 7);
 	scrape_ports(ledger, handle, 11, PORTS, now_ns += SECOND);
-	cr_expect_eq(requests(ledger, "web", "other"), NO_ROW);
-	scrape_ports(ledger, handle, 11, PORTS + 1, now_ns += SECOND);
-	cr_expect_eq(requests(ledger, "web", "65"), 1, "now it is new");
-	cr_expect_eq(ledger_rows_full(ledger), 1);
+	cr_expect_eq(requests(ledger, "web", "65"), 6);
+	cr_expect_eq(requests(ledger, "web", "other"), 1);
 }
 
-Test(ledger_bounds, a_port_in_other_that_a_scrape_could_not_read_is_not_taken_for_a_new_one)
+Test(ledger_bounds, a_row_that_falls_below_where_it_began_is_0)
 {
 	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
 	ledger_handle handle = workload(ledger, "web", "");
 	uint64_t now_ns = SECOND;
 
-	scrape_ports(ledger, handle, 1, PORTS + 1, now_ns);
-	for (int i = 0; i < 3; i++)
-		scrape_ports(ledger, handle, 2, PORTS + 1, now_ns += GRACE);
-	scrape_ports(ledger, handle, 2, PORTS, now_ns += SECOND);
-	cr_expect_eq(requests(ledger, "web", "other"), 1);
-	scrape_ports(ledger, handle, 2, PORTS + 1, now_ns += SECOND);
-	cr_expect_eq(requests(ledger, "web", "65"), NO_ROW);
-	cr_expect_eq(all_requests(ledger), PORTS);
-	cr_expect_eq(ledger_rows_full(ledger), 1);
+	scrape_begin(ledger);
+	add_ports(ledger, handle, 1, PORTS);
+	add(ledger, handle, PORTS + 1, 9);
+	cr_assert_eq(ledger_end(ledger, now_ns), 0);
+	for (int i = 0; i < 4; i++) {
+		scrape_begin(ledger);
+		add_ports(ledger, handle, 2, PORTS);
+		add(ledger, handle, PORTS + 1, 9);
+		cr_assert_eq(ledger_end(ledger, now_ns += GRACE), 0);
+	}
+	cr_expect_eq(requests(ledger, "web", "65"), 0);
+	scrape_begin(ledger);
+	add_ports(ledger, handle, 2, PORTS);
+	add(ledger, handle, PORTS + 1, 8);
+	cr_assert_eq(ledger_end(ledger, now_ns += SECOND), 0);
+	cr_expect_eq(requests(ledger, "web", "65"), 0);
+	scrape_begin(ledger);
+	add_ports(ledger, handle, 2, PORTS);
+	add(ledger, handle, PORTS + 1, 11);
+	cr_assert_eq(ledger_end(ledger, now_ns += SECOND), 0);
+	cr_expect_eq(requests(ledger, "web", "65"), 2);
+}
+
+/* Of two trees that have it. */
+Test(ledger_bounds, a_port_of_which_a_scrape_could_not_read_a_part_stays_in_other)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	uint64_t now_ns = SECOND;
+
+	for (int i = 0; i < 6; i++) {
+		scrape_begin(ledger);
+		add_ports(ledger, handle, i ? 2 : 1, PORTS + 1);
+		if (i < 1)
+			add(ledger, handle, PORTS + 1, 1);
+		cr_assert_eq(ledger_end(ledger, now_ns += GRACE), 0);
+		cr_expect_eq(requests(ledger, "web", "65"), NO_ROW, "scrape %d", i);
+	}
+	scrape_begin(ledger);
+	add_ports(ledger, handle, 2, PORTS + 1);
+	add(ledger, handle, PORTS + 1, 1);
+	cr_assert_eq(ledger_end(ledger, now_ns += SECOND), 0);
+	cr_expect_eq(requests(ledger, "web", "65"), 0);
+	cr_expect_eq(requests(ledger, "web", "other"), 2);
+	cr_expect_eq(ledger_rows_full(ledger), 2);
 }
 
 /* Of two trees that have it. */
