@@ -175,6 +175,72 @@ Test(request_limits, bytes_that_arrive_between_the_read_and_its_hook_keep_their_
 	cr_expect_eq(wire.conn.arrived_ns, T0 + 140);
 }
 
+Test(request_limits, bytes_that_wait_matter_to_a_send_unless_it_begins_an_answer)
+{
+	struct wire wire = wire_open();
+
+	cr_expect_eq(conn_waiting(&wire.conn), 0);
+	wire_arrive(&wire, 100);
+	cr_expect_eq(conn_waiting(&wire.conn), T0 + 100);
+	wire_read_part(&wire, 200, true);
+	cr_expect_eq(conn_waiting(&wire.conn), 0);
+	wire_told_unread(&wire, 300, true);
+	wire_write(&wire);
+	wire_told_unread(&wire, 300, true);
+	cr_expect_eq(conn_waiting(&wire.conn), T0 + 100);
+}
+
+Test(request_limits, service_is_as_old_as_the_read_of_the_request_at_hand)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	cr_expect_eq(conn_service_since(&wire.conn), T0 + 200);
+	wire_send(&wire, 300);
+	wire_settle(&wire, 300 + SETTLE_NS);
+	cr_expect_eq(conn_service_since(&wire.conn), 0, "none is in service");
+	wire_arrive(&wire, 400 + SETTLE_NS);
+	wire_read(&wire, 500 + SETTLE_NS);
+	cr_expect_eq(conn_service_since(&wire.conn), T0 + 500 + SETTLE_NS);
+}
+
+/* A send is told late: the client has the answer, and its next request comes meanwhile. */
+Test(request_limits, a_request_that_comes_while_a_send_is_told_was_read_by_nobody)
+{
+	struct request none = { UNTOUCHED, UNTOUCHED };
+	struct wire wire = wire_open();
+	uint64_t waiting;
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	wire_write(&wire);
+	waiting = conn_waiting(&wire.conn);
+	wire_arrive(&wire, 400);
+	cr_expect_eq(conn_sent(&wire.conn, T0 + 410, waiting, wire.write_seq, BEGINS_UNSEEN, &none),
+		     0);
+	wire_read(&wire, 450);
+	EXPECT_LAST(wire, 100, 210);
+	wire_send(&wire, 500);
+	wire_close(&wire, 600);
+	EXPECT_LAST(wire, 50, 50);
+}
+
+Test(request_limits, bytes_are_gone_only_if_they_are_those_that_waited)
+{
+	struct request none = { UNTOUCHED, UNTOUCHED };
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	wire_arrive(&wire, 400);
+	cr_expect_eq(
+		conn_sent(&wire.conn, T0 + 410, T0 + 399, wire.write_seq, BEGINS_UNSEEN, &none), 0);
+	cr_expect_eq(conn_waiting(&wire.conn), T0 + 400);
+}
+
 Test(request_limits, bytes_taken_unseen_and_never_answered_are_not_called_abandoned)
 {
 	struct wire wire = wire_open();
