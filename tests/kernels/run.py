@@ -75,13 +75,13 @@ SYSCALL = {"WORKLOAD_EXPORTER_FLAGS": "--requests.backend=syscall"}
 # The longest first: the last ones shall not run alone.
 ROWS = {
     "bookworm-arm64": Row(
-        "bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES], 1500, {}, CPU_ARM64, architecture="arm64"
+        "bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES], 2400, {}, CPU_ARM64, architecture="arm64"
     ),
-    "bookworm": Row("bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES], 1200),
-    "unstable": Row("unstable", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES], 1200, {}, CPU_CX16),
-    "trixie": Row("trixie", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES], 1200),
-    "unstable-syscall": Row("unstable", [*LOAD, *REQUESTS], 900, SYSCALL, CPU_CX16),
-    "trixie-syscall": Row("trixie", [*LOAD, *REQUESTS], 900, SYSCALL),
+    "bookworm": Row("bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES], 2100),
+    "unstable": Row("unstable", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES], 2100, {}, CPU_CX16),
+    "trixie": Row("trixie", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES], 2100),
+    "unstable-syscall": Row("unstable", [*LOAD, *REQUESTS], 1500, SYSCALL, CPU_CX16),
+    "trixie-syscall": Row("trixie", [*LOAD, *REQUESTS], 1500, SYSCALL),
     "bullseye": Row("bullseye", [f"{GUEST}/test_floor.py"], 120),
 }
 
