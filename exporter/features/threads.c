@@ -325,34 +325,42 @@ static int pool_retire(struct threads *threads, uint32_t slot, const struct reti
 	return 0;
 }
 
-static void threads_fold(void *state, const struct retirement *retirement)
+/* Adds what was counted in @slot to what the ledger keeps. 0; -EAGAIN: it could not be read. */
+static int pool_fold(struct threads *threads, uint32_t slot, const struct retirement *retirement)
 {
-	struct threads *threads = state;
 	struct pool_row row;
 	struct pool pool;
+
+	if (pool_read(threads, slot, retirement->now_ns, &pool, &row) != 1)
+		return -EAGAIN;
+	ledger_fold_pool(retirement->ledger, retirement->handle, pool.role, pool.name, &row);
+	return 0;
+}
+
+/* Does @step with each pool of the tree. 0, or -EAGAIN of any. */
+static int pools_each(struct threads *threads, const struct retirement *retirement,
+		      int (*step)(struct threads *threads, uint32_t slot,
+				  const struct retirement *retirement))
+{
+	int later = 0;
 
 	for (uint32_t slot = 1; slot < threads->kernel->sizes.pools; slot++) {
 		const struct pool_info *info = view_at(&threads->info, slot);
 
-		if (info && info->tree == retirement->tree &&
-		    pool_read(threads, slot, retirement->now_ns, &pool, &row) == 1)
-			ledger_fold_pool(retirement->ledger, retirement->handle, pool.role,
-					 pool.name, &row);
+		if (info && info->used && info->tree == retirement->tree)
+			later |= step(threads, slot, retirement);
 	}
+	return later;
+}
+
+static void threads_fold(void *state, const struct retirement *retirement)
+{
+	pools_each(state, retirement, pool_fold);
 }
 
 static int threads_retire(void *state, const struct retirement *retirement)
 {
-	struct threads *threads = state;
-	int r = 0;
-
-	for (uint32_t slot = 1; !r && slot < threads->kernel->sizes.pools; slot++) {
-		const struct pool_info *info = view_at(&threads->info, slot);
-
-		if (info && info->used && info->tree == retirement->tree)
-			r = pool_retire(threads, slot, retirement);
-	}
-	return r;
+	return pools_each(state, retirement, pool_retire);
 }
 
 const struct feature feature_threads = {

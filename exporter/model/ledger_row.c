@@ -40,12 +40,10 @@ static void words_add(ledger_word *into, const ledger_word *part, size_t len)
 
 /* A sum may be below 0 for a moment (ledger_row_split()), and no counter ever is above INT64_MAX.
  */
-static void words_lift(ledger_word *into, const ledger_word *least, size_t len)
+static void word_lift(ledger_word *into, ledger_word least)
 {
-	for (size_t i = 0; i < len; i++) {
-		if ((int64_t)(into[i] - least[i]) < 0)
-			into[i] = least[i];
-	}
+	if ((int64_t)(*into - least) < 0)
+		*into = least;
 }
 
 static void row_add_gauges(const struct ledger_row_kind *kind, struct ledger_row *row,
@@ -53,7 +51,7 @@ static void row_add_gauges(const struct ledger_row_kind *kind, struct ledger_row
 {
 	for (size_t i = kind->gauges; i < kind->gauges + kind->gauges_len; i++) {
 		if (i - kind->maxima < kind->maxima_len)
-			words_lift(row->sum + i, part + i, 1);
+			word_lift(&row->sum[i], part[i]);
 		else
 			row->sum[i] += part[i];
 	}
@@ -155,12 +153,8 @@ bool ledger_row_doubt(const struct ledger_row_kind *kind, struct ledger_row *row
 void ledger_row_lift(const struct ledger_row_kind *kind, struct ledger_row *row,
 		     const ledger_word *shown)
 {
-	ledger_word *counters = row->sum + kind->counters;
-
-	for (size_t i = 0; !shown && i < kind->counters_len; i++)
-		words_lift(counters + i, &(const ledger_word){ 0 }, 1);
-	if (shown)
-		words_lift(counters, shown + kind->counters, kind->counters_len);
+	for (size_t i = kind->counters; i < kind->counters + kind->counters_len; i++)
+		word_lift(&row->sum[i], shown ? shown[i] : 0);
 }
 
 int ledger_row_compare(const struct ledger_row *a, const struct ledger_row *b)
