@@ -7,21 +7,22 @@ import pytest
 
 from attackers import Scraper
 from clients import exchange
-from exporter import Exporter
+from exporter import Exporter, bound
 from services import Service, unique_name
 
-pytestmark = pytest.mark.times
+pytestmark = pytest.mark.bounds
 
 PROCESSES, DESCRIPTORS = 300, 18_000
-TABLES = {"one_table": 1, "own_tables": 0}
 SECONDS = 4
-START_SECONDS = 2
-DELAY_SECONDS = 0.05
-LONGEST_SECONDS = 0.25
-FOUND_SECONDS = 40
+START_SECONDS = bound(2, 10)
+DELAY_SECONDS = bound(0.05, 2)
+LONGEST_SECONDS = bound(0.25, 5)
+FOUND_SECONDS = bound(40, 120)
 
 
-@pytest.mark.parametrize("shared", TABLES.values(), ids=TABLES.keys())
+@pytest.mark.parametrize(
+    "shared", [pytest.param(1, id="one_table", marks=pytest.mark.times), pytest.param(0, id="own_tables")]
+)
 def test_they_delay_no_scrape_and_hide_no_service(start, connect, memory_limit, figures, shared):
     start(
         Service,

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from attackers import Scraper
-from clients import exchange
+from clients import exchange, exchange_once
 from exposition import Endpoint, Pool
 from services import Process, Service, own_copy, unique_name
 
@@ -66,7 +66,7 @@ def test_a_user_has_a_share_of_every_table(
         mine = start(Service, "pool_server", workers=2)
         others = start(Service, "pool_server", workers=2, prefix=NOBODY[:1] + ["--reuid=65533"])
         for server in (mine, others):
-            exchange(connect(server.port))
+            exchange_once(connect(server.port))
             exporter.wait_for_equal(served(server), (1, 1, 1))
             assert Pool(exporter.scrape(), server.name, "worker-#").threads() == 2
     figures(**scraper.figures())
@@ -111,7 +111,7 @@ def test_names_that_come_and_go_hide_nobody(exporters, start, connect):
     """More names than there are workloads, which are kept for minutes when they have ended."""
     exporter = exporters()
     quiet = start(Service, "pool_server", workers=2)
-    exchange(connect(quiet.port))
+    exchange_once(connect(quiet.port))
     exporter.wait_for_equal(served(quiet), (1, 1, 1))
     for _ in range(NAMES):
         program = own_copy("short_lived", unique_name("flood"))
@@ -120,7 +120,7 @@ def test_names_that_come_and_go_hide_nobody(exporters, start, connect):
     names = len(exporter.scrape().rows("workload_processes"))
     assert names >= NAMES / 2, "they are seen"
     late = start(Service, "pool_server", workers=2)
-    exchange(connect(late.port))
+    exchange_once(connect(late.port))
     exporter.wait_for_equal(served(late), (1, 1, 1))
     assert served(quiet)(exporter.scrape()) == (1, 1, 1)
     assert exporter.stop(signal.SIGTERM) == 0

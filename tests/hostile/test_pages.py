@@ -6,12 +6,13 @@ import time
 import pytest
 
 from attackers import Flood, Scraper
+from exporter import bound
 from services import Service, unique_name
 
-pytestmark = pytest.mark.times
+pytestmark = pytest.mark.bounds
 
 SECONDS = 6
-SCRAPE_SECONDS = 0.25
+SCRAPE_SECONDS = bound(0.25, 5)
 TIMES_ALONE = 6  # as long as a scrape takes without attackers, where that is more
 SERVICES, PORTS = 20, 50
 CLOSE = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -25,9 +26,14 @@ def big_page(start_for_module):
         start_for_module(Service, "crowd", name=unique_name("crowd"), listeners=PORTS)
 
 
-@pytest.mark.parametrize("request_bytes", [CLOSE, STAY], ids=["close", "stay"])
 @pytest.mark.parametrize(
-    "source, rate", [("127.0.0.1", 45), ("127.0.0.9", 200)], ids=["same_address", "other_address"]
+    "source, rate, request_bytes",
+    [
+        pytest.param("127.0.0.1", 45, CLOSE, id="same_address-close"),
+        pytest.param("127.0.0.1", 45, STAY, id="same_address-stay", marks=pytest.mark.times),
+        pytest.param("127.0.0.9", 200, CLOSE, id="other_address-close", marks=pytest.mark.times),
+        pytest.param("127.0.0.9", 200, STAY, id="other_address-stay"),
+    ],
 )
 def test_clients_that_do_not_read_starve_nobody_and_fill_no_memory(
     big_page, memory_limit, exporters, figures, rate, request_bytes, source

@@ -23,6 +23,12 @@ def exchange(client):
     receive(client)
 
 
+def exchange_once(client):
+    """The same on a connection that ends then: an open one is waited for until a sweep passes by."""
+    exchange(client)
+    client.close()
+
+
 def reset(client):
     """Closes with RST in place of FIN."""
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

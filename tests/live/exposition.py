@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scrape as exact values: text format 0.0.4 in, series by name and labels out."""
 
+import functools
 import re
 from collections import defaultdict
 
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
+_NAME_END = re.compile(r"[{ ]|$")
 _ESCAPE = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 
 
@@ -26,34 +28,50 @@ def _number(text):
         return float(text)
 
 
+def _sample(line):
+    match = _SAMPLE.match(line)
+    assert match, f"not a sample: {line}"
+    return _labels(match[2] or ""), _number(match[3])
+
+
 class Scrape:
     """
     One answer of /metrics. `began` and `ended` are CLOCK_MONOTONIC seconds around it, `at` their
-    middle.
+    middle. A sample is read when it is asked for: a page has thousands, and a test looks at many
+    pages.
     """
 
     def __init__(self, text, began=0.0, ended=0.0):
         self.text, self.began, self.ended = text, began, ended
         self.at = (began + ended) / 2
-        self.series = {}
-        self._by_name = defaultdict(list)
+        self._lines = defaultdict(list)
         for line in text.split("\n")[:-1]:  # splitlines() takes more bytes for ends
             if line and not line.startswith("#"):
-                self._add(line)
+                self._lines[line[: _NAME_END.search(line).start()]].append(line)
+        self._by_name = {}
 
-    def _add(self, line):
-        match = _SAMPLE.match(line)
-        assert match, f"not a sample: {line}"
-        labels = _labels(match[2] or "")
-        key = (match[1], frozenset(labels.items()))
-        assert key not in self.series, f"series twice: {line}"
-        self.series[key] = _number(match[3])
-        self._by_name[match[1]].append((labels, self.series[key]))
+    def _samples(self, name):
+        """[(labels, value)] of all series of a name; none may be there twice."""
+        if name not in self._by_name:
+            rows = [_sample(line) for line in self._lines.get(name, ())]
+            keys = {frozenset(labels.items()) for labels, _ in rows}
+            assert len(keys) == len(rows), f"a series of {name} is there twice"
+            self._by_name[name] = rows
+        return self._by_name[name]
+
+    @functools.cached_property
+    def series(self):
+        """{(name, labels as a frozen set of pairs): value} of the whole page"""
+        return {
+            (name, frozenset(labels.items())): value
+            for name in self._lines
+            for labels, value in self._samples(name)
+        }
 
     def rows(self, name, **wanted):
         """[(labels, value)] of the series whose labels include those wanted."""
         wanted = {key: str(value) for key, value in wanted.items()}
-        return [row for row in self._by_name[name] if wanted.items() <= row[0].items()]
+        return [row for row in self._samples(name) if wanted.items() <= row[0].items()]
 
     def sum(self, name, **wanted):
         """What the matching series add up to; 0 if there is none."""
@@ -89,9 +107,13 @@ class Scrape:
         }
 
     def belonging_to(self, workload):
-        """All series of one workload."""
+        """All series of one workload, as in `series`."""
+        quoted = f'workload="{workload}"'
+        names = [name for name, lines in self._lines.items() if any(quoted in line for line in lines)]
         return {
-            key: value for key, value in self.series.items() if ("workload", workload) in key[1]
+            (name, frozenset(labels.items())): value
+            for name in names
+            for labels, value in self.rows(name, workload=workload)
         }
 
 
@@ -177,6 +199,8 @@ class PoolChange:
     def __init__(self, before, after, workload, pool, threads):
         self.before, self.after = Pool(before, workload, pool), Pool(after, workload, pool)
         self.elapsed = after.at - before.at
+        # Whenever in the two scrapes the threads were looked at.
+        self.shortest, self.longest = after.began - before.ended, after.ended - before.began
         self.threads = threads
 
     def seconds(self, *states):
@@ -189,3 +213,13 @@ class PoolChange:
 
     def busy(self):
         return self.share() - self.share("idle")
+
+    def check_whole(self):
+        """All threads' time is accounted, and no more: holds on a busy machine, too."""
+        each = self.seconds() / self.threads
+        assert self.shortest <= each <= self.longest, f"not {self.shortest} <= {each} <= {self.longest}"
+
+    def check_all(self, *states):
+        """The pool spent all of its time in @states, but for rounding."""
+        other, total = self.seconds() - self.seconds(*states), self.seconds()
+        assert total > 0 and abs(other) <= 1e-6 * total, f"{other} of {total} s not in {states}"

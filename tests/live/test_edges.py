@@ -11,7 +11,6 @@ import time
 import pytest
 
 from clients import REQUEST, exchange, receive, reset
-from exporter import SLOWER
 from exposition import Endpoint
 
 
@@ -26,17 +25,20 @@ def test_a_body_in_many_small_sends_is_one_request(exporter, talk):
     assert end.get("workload_received_bytes_total") == 1000
 
 
-@pytest.mark.times
 def test_a_body_that_comes_late_is_service_and_not_queue(exporter, talk):
     case = talk("read:100,read:100,write:100,eof")
+    began = time.monotonic()
     case.client.sendall(REQUEST)
+    taken = exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[1], 1).scrape.ended
     time.sleep(0.3)
+    late = time.monotonic()
     case.client.sendall(REQUEST)
     receive(case.client)
+    ended = time.monotonic()
     case.client.close()
     end = exporter.wait_for_end(case.port, 1)
-    assert end.seconds("queue") < 0.05
-    assert end.seconds("service") == pytest.approx(0.3, abs=0.03)
+    assert end.seconds("queue") <= taken - began
+    assert late - taken <= end.seconds("service") <= ended - began
 
 
 def test_an_answer_in_many_writes_is_one_request(exporter, talk):
@@ -101,13 +103,14 @@ def test_bytes_that_are_read_after_the_server_has_ended_its_side_count(exporter,
     exporter.wait_for_endpoint(case.port, received_and_sent, (1100, 100))
 
 
-@pytest.mark.times
 def test_service_ends_with_the_last_write(exporter, talk):
     case = talk("read:100,write:10,sleep:100,write:10,sleep:100,write:10,sleep:400")
+    began = time.monotonic()
     case.client.sendall(REQUEST)
     receive(case.client, 30)
+    answered = time.monotonic()
     end = exporter.wait_for_end(case.port, 1)
-    assert end.seconds("service") == pytest.approx(0.2, abs=0.03)
+    assert 0.2 <= end.seconds("service") <= answered - began
 
 
 def check_service_is_what_the_server_measures(end, server):
@@ -260,36 +263,49 @@ def test_a_server_that_closes_without_an_answer_abandons_a_request_in_service(ex
     exporter.wait_for_end(case.port, 0, abandoned=(0, 1))
 
 
-@pytest.mark.times
+def timed_exchange(client):
+    """Seconds that one request and its answer take the client."""
+    began = time.monotonic()
+    exchange(client)
+    return time.monotonic() - began
+
+
 def test_an_answered_request_is_counted_while_its_connection_idles(exporter, talk):
     case = talk("read:100,write:100,loop")
-    exchange(case.client)
+    took = timed_exchange(case.client)
     settled = exporter.wait_for_endpoint(case.port, Endpoint.counts, (1, 1, 1))
     assert settled.gauges() == (0, 0, 0, 1)
-    assert settled.seconds("service") < 0.1
-    exchange(case.client)
+    assert settled.seconds("duration") <= took
+    took += timed_exchange(case.client)
     case.client.close()
     end = exporter.wait_for_end(case.port, 2)
-    assert end.seconds("duration") < 0.2
+    assert end.seconds("duration") <= took
 
 
-@pytest.mark.times
 def test_every_request_of_a_connection_has_its_queue_time(exporter, talk):
-    case = talk("sleep:200,read:100,write:100,loop")
+    case = talk("wait,read:100,write:100,loop")
+    least = most = 0
     for _ in range(3):
-        exchange(case.client)
+        began = time.monotonic()
+        case.client.sendall(REQUEST)
+        sent = time.monotonic()
+        time.sleep(0.2)
+        least += time.monotonic() - sent
+        case.server.ask("go")
+        receive(case.client)
+        most += time.monotonic() - began
     case.client.close()
+    case.server.ask("go")
     end = exporter.wait_for_end(case.port, 3)
-    assert end.seconds("queue") == pytest.approx(0.6, abs=0.05)
+    assert least <= end.seconds("queue") <= most
 
 
-@pytest.mark.times
 def test_a_peek_does_not_take_the_request(exporter, talk):
     case = talk("peek,sleep:200,read:100,write:100,eof")
-    exchange(case.client)
+    took = timed_exchange(case.client)
     case.client.close()
     end = exporter.wait_for_end(case.port, 1)
-    assert end.seconds("queue") == pytest.approx(0.2, abs=0.03)
+    assert 0.2 <= end.seconds("queue") <= took
     assert end.get("workload_received_bytes_total") == 100
 
 
@@ -321,46 +337,50 @@ def test_pipelined_requests_read_at_once_are_one(exporter, talk):
     exporter.wait_for_end(case.port, 1)
 
 
-@pytest.mark.times
 def test_pipelined_requests_read_one_by_one_are_counted_each(exporter, talk):
     case = talk("read:100,sleep:200,write:100,read:100,write:100,eof")
+    began = time.monotonic()
     case.client.sendall(REQUEST + REQUEST)
     receive(case.client, 200)
+    took = time.monotonic() - began
     case.client.close()
     end = exporter.wait_for_end(case.port, 2)
-    assert end.seconds("queue") == pytest.approx(0.2, abs=0.03)
+    assert 0.2 <= end.seconds("queue") <= 2 * took - 0.2
 
 
-@pytest.mark.times
 def test_each_pipelined_request_has_waited_since_it_arrived(exporter, talk):
     """Three come one after the other while the server is stuck, which then reads one by one."""
     case = talk("wait," + "read:100,write:100," * 3 + "eof")
-    sent = []
+    began, sent = [], []
     for _ in range(3):
-        sent.append(time.monotonic())
+        began.append(time.monotonic())
         case.client.sendall(REQUEST)
+        sent.append(time.monotonic())
         time.sleep(0.1)
     time.sleep(0.3)
     released = time.monotonic()
     case.server.ask("go")
     receive(case.client, 300)
+    answered = time.monotonic()
     case.client.close()
     end = exporter.wait_for_end(case.port, 3)
-    assert end.seconds("queue") == pytest.approx(sum(released - at for at in sent), rel=0.03)
+    least, most = sum(released - at for at in sent), sum(answered - at for at in began)
+    assert least <= end.seconds("queue") <= most
 
 
-@pytest.mark.parametrize("late_seconds", [None, 0.05], ids=["there", "late"])
-def test_a_body_that_is_not_wanted_is_no_abandoned_request(exporter, talk, connect, late_seconds):
+@pytest.mark.parametrize("late", [False, True], ids=["there", "late"])
+def test_a_body_that_is_not_wanted_is_no_abandoned_request(exporter, talk, connect, late):
     """413: the answer follows the first bytes, and the connection closes with the others unread."""
-    slower = SLOWER**2  # all clients have sent before the first is answered
-    case = talk(f"once:100,sleep:{100 * slower},write:100,sleep:{50 * slower}")
+    case = talk("once:100,wait,write:100,sleep:50")
     clients = [case.client] + [connect(case.port) for _ in range(19)]
     for client in clients:
-        client.sendall(REQUEST if late_seconds else REQUEST * 50)
-    if late_seconds:
-        time.sleep(late_seconds * slower)
+        client.sendall(REQUEST if late else REQUEST * 50)
+    exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[1], 20)
+    if late:
         for client in clients:
             client.sendall(REQUEST * 49)
+    for _ in clients:
+        case.server.ask("go")
     for client in clients:
         receive(client)
     exporter.wait_for_end(case.port, 20)
@@ -375,20 +395,21 @@ def test_a_request_behind_an_answered_one_that_is_never_read_is_abandoned(export
     exporter.wait_for_end(case.port, 1, abandoned=(1, 0))
 
 
-@pytest.mark.times
 def test_a_request_that_arrives_during_another_waits_from_then_on(exporter, talk):
     case = talk("read:100,wait,write:100,loop")
+    began = time.monotonic()
     case.client.sendall(REQUEST)
-    exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[:2], (0, 1))
+    taken = exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[:2], (0, 1)).scrape.ended
     sent = time.monotonic()
     case.client.sendall(REQUEST)
+    arrived = time.monotonic()
     time.sleep(0.3)
-    least = time.monotonic() - sent
+    least = time.monotonic() - arrived
     case.server.ask("go")
     case.server.ask("go")
     receive(case.client, 200)
     most = time.monotonic() - sent
     case.client.close()
     end = exporter.wait_for_end(case.port, 2)
-    # The first one has waited too, for no longer than a thread needs to wake up.
-    assert least <= end.seconds("queue") <= most + 0.02 * SLOWER
+    # The first one may have waited too, until it was seen in service at most.
+    assert least <= end.seconds("queue") <= most + taken - began

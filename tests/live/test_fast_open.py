@@ -39,7 +39,6 @@ def run_client(server, *arguments):
     ).stdout
 
 
-@pytest.mark.times
 @pytest.mark.parametrize("wait_ms", [0, 50])
 def test_requests_that_come_with_the_syn_are_counted_and_have_waited(exporter, start, wait_ms):
     server = start(

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from clients import exchange
 from exposition import Scrape
-from scraper import SUITES, Scraper, Unavailable, Wire, prometheus_of
+from scraper import SUITES, Scraper, Unavailable, Wire
 from services import Load, Service
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -143,7 +143,8 @@ def collectors(scrape):
 def test_collect_and_exclude_choose_families(exporter, served):
     only = Scrape(exporter.request("/metrics?collect[]=threads")[2])
     rest = Scrape(exporter.request("/metrics?exclude[]=threads")[2])
-    assert collectors(only) == {"threads"} and collectors(rest) == {"discovery", "requests"}
+    assert collectors(only) == {"threads"}
+    assert collectors(rest) == {"discovery", "requests"}
     assert only.rows("workload_threads") and not only.rows("workload_connections")
     assert rest.rows("workload_connections", port=served) and not rest.rows("workload_threads")
     assert not only.rows("workload_info") and rest.rows("workload_info")
@@ -234,26 +235,42 @@ def test_clients_that_ask_at_once_share_a_rendering(exporter, served, connect):
 # --- real servers --------------------------------------------------------------------------------
 
 
+# What each Prometheus asks for in place of its own, and what it is told to be able to.
+KINDS = {
+    "text": (TEXT,),
+    "openmetrics": (None,),
+    "native": (None, "--enable-feature=native-histograms"),
+}
+
+
+@pytest.fixture(scope="module")
+def scrapers(exporter, served, start_for_module, tmp_path_factory, request):
+    """{(suite, kind): a Prometheus and its wire, or why not}. Each takes 5 s until it scrapes."""
+    found = {}
+    for suite in SUITES:
+        for kind, (accept, *flags) in KINDS.items():
+            wire = Wire(exporter.port, accept)
+            request.addfinalizer(wire.stop)
+            directory = tmp_path_factory.mktemp(f"{suite}-{kind}")
+            try:
+                prometheus = start_for_module(Scraper, directory, suite, wire.port, *flags)
+                found[suite, kind] = SimpleNamespace(wire=wire, prometheus=prometheus)
+            except Unavailable as why:
+                found[suite, kind] = why
+    return found
+
+
 @pytest.fixture(params=SUITES)
-def suite(request):
-    try:
-        prometheus_of(request.param)
-    except Unavailable as why:
-        pytest.skip(f"Prometheus of Debian's {request.param}: {why}")
-    return request.param
+def scraped(scrapers, request):
+    """scraped(kind) is a Prometheus of the suite that scrapes the exporter over a wire."""
 
-
-@pytest.fixture
-def scraped(exporter, served, suite, start, tmp_path, request):
-    """scraped(accept, *flags) is a Prometheus that scrapes the exporter over a wire."""
-
-    def function(accept=None, *flags):
-        wire = Wire(exporter.port, accept)
-        request.addfinalizer(wire.stop)
-        prometheus = start(Scraper, tmp_path, suite, wire.port, *flags)
-        up = prometheus.wait_for_value("up")
-        assert up == 1, prometheus.why_down()
-        return SimpleNamespace(wire=wire, prometheus=prometheus)
+    def function(kind):
+        found = scrapers[request.param, kind]
+        if isinstance(found, Unavailable):
+            pytest.skip(f"Prometheus of Debian's {request.param}: {found}")
+        up = found.prometheus.wait_for_value("up")
+        assert up == 1, found.prometheus.why_down()
+        return found
 
     return function
 
@@ -268,16 +285,16 @@ def check_classic(prometheus, served, exporter):
     }
 
 
-@pytest.mark.parametrize("accept, content_type", [(TEXT, TEXT), (None, OPENMETRICS)])
-def test_prometheus_scrapes_both_text_formats(scraped, served, exporter, accept, content_type):
-    at = scraped(accept)
+@pytest.mark.parametrize("kind, content_type", [("text", TEXT), ("openmetrics", OPENMETRICS)])
+def test_prometheus_scrapes_both_text_formats(scraped, served, exporter, kind, content_type):
+    at = scraped(kind)
     assert {sent for _, sent in at.wire.exchanges} == {content_type}
     check_classic(at.prometheus, served, exporter)
     assert at.prometheus.wait_for_value("scrape_samples_scraped") > 100
 
 
 def test_prometheus_scrapes_native_histograms(scraped, served, exporter):
-    at = scraped(None, "--enable-feature=native-histograms")
+    at = scraped("native")
     assert {sent for _, sent in at.wire.exchanges} == {PROTOBUF}
     series = f'workload_request_service_seconds{{port="{served}"}}'
     value = at.prometheus.wait_for_value
@@ -295,7 +312,7 @@ def test_prometheus_scrapes_native_histograms(scraped, served, exporter):
 
 
 def test_histograms_without_observations_are_native_too(scraped, served):
-    at = scraped(None, "--enable-feature=native-histograms")
+    at = scraped("native")
     at.prometheus.wait_for_value(f'workload_connections{{port="{served}"}}')
     rows = at.prometheus.query("histogram_count(workload_mutex_wait_seconds) == 0")
     assert rows, "no pool without a wait for a lock"

@@ -4,7 +4,6 @@
 import contextlib
 import socket
 import ssl
-import time
 
 import pytest
 
@@ -50,9 +49,9 @@ def test_a_goodbye_that_is_never_read_is_one_as_well(exporter, talk):
 def test_a_client_that_gives_up_has_abandoned_its_request(exporter, talk, script):
     case = talk(script)
     case.client.sendall(REQUEST)
-    time.sleep(0.1)
-    case.client.close()
     queued = script == "wait"
+    exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[:2], (1, 0) if queued else (0, 1))
+    case.client.close()
     if queued:
         case.server.ask("go")
     exporter.wait_for_end(case.port, 0, abandoned=(1, 0) if queued else (0, 1))

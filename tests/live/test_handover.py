@@ -87,6 +87,9 @@ def test_requests_at_a_listener_that_was_handed_over_wait_in_full_view(
     if gone:
         giver.stop()
         exporter.wait_for_equal(lambda s: s.belonging_to(giver.name), {})
+        # Until a walk has found who holds the listener now, its new connections are nobody's.
+        limit = "workload_accept_queue_limit_connections"
+        exporter.wait_until(lambda s: s.sum(limit, workload=taker.name, port=taker.port))
     taker.ask("stuck")
     clients = [connect(taker.port) for _ in range(10)]
     for client in clients:

@@ -192,7 +192,7 @@ def test_a_hostile_client_does_not_disturb_a_scrape(exporter, kind):
                 pass  # refused: as good as ignored
         for _ in range(3):
             scrape = exporter.scrape()
-            assert scrape.ended - scrape.began < 1
+            assert scrape.ended - scrape.began < 5
     finally:
         for client in clients:
             client.close()

@@ -20,7 +20,7 @@ def contend(exporter, start, **options):
     server.ask("start")
     time.sleep(MEASURE_SECONDS)
     own = server.ask("finish")
-    end = exporter.wait_until(lambda s: not Pool(s, workload, LOCKERS).threads() and s)
+    end = exporter.settled(lambda s: not Pool(s, workload, LOCKERS).threads())
     return Pool(end, workload, LOCKERS), own
 
 
@@ -50,6 +50,17 @@ def test_lock_waits_are_what_threads_measure_themselves(exporter, start, mode, h
     assert seconds * 1e9 == pytest.approx(own["wait_ns"], rel=tolerance)
     # A writer may sleep on both words of a rwlock, one after the other: that is one wait too.
     check_waits(count, own["sleeps"], own["switches"], tolerance)
+
+
+@pytest.mark.parametrize("mode", ["mutex", "robust", "rwlock", "pi"])
+def test_lock_state_and_lock_waits_tell_the_same(exporter, start, mode):
+    """And no more than the threads' own clocks; a wait ends when the thread runs again."""
+    pool, own = contend(exporter, start, mode=mode, threads=4, hold_sleep_us=2000)
+    count, seconds = pool.mutex_waits()
+    lock, runnable = pool.seconds("lock"), pool.seconds("runnable")
+    assert 0 < lock <= seconds <= lock + runnable
+    assert seconds * 1e9 <= own["wait_ns"]
+    assert 0 < count <= own["switches"]
 
 
 @pytest.mark.times

@@ -58,29 +58,39 @@ def contend(exporter, server):
     server.ask("start")
     time.sleep(MEASURE_SECONDS)
     own = server.ask("finish")
-    end = exporter.wait_until(lambda s: not Pool(s, workload, LOCKERS).threads() and s)
+    end = exporter.settled(lambda s: not Pool(s, workload, LOCKERS).threads())
     return end, workload, own
 
 
-# The threads' own clocks include what the probes themselves cost.
 def assert_exact(end, workload, own):
+    """The threads' own clocks include what the probes themselves cost."""
     count, seconds = Pool(end, workload, LOCKERS).mutex_waits()
     assert_all_counted(end, workload, own)
     assert 0.99 * own["sleeps"] <= count <= own["acquisitions"]
-    assert seconds * 1e9 == pytest.approx(own["wait_ns"], rel=0.05)
+    assert 0 < seconds * 1e9 <= own["wait_ns"]
+    return seconds
 
 
-@pytest.mark.parametrize("program", ["locker", "locker_musl", "locker_static"])
-@pytest.mark.parametrize("mode", ["mutex", "robust", "pi"])
-@pytest.mark.times
-def test_every_acquisition_is_counted_and_waits_are_what_threads_measure(
-    probing, start, program, mode
-):
+@pytest.fixture(params=["mutex", "robust", "pi"])
+def probed(probing, start, request, program):
+    """What is measured, and what threads measure themselves, of @program."""
+    mode = request.param
     if (program, mode) == ("locker_musl", "pi"):
         mode = "mutex"  # musl before 1.2 has no priority inheritance
     server = start(Service, program, mode=mode, threads=4, hold_sleep_us=2000, think_us=500)
     assert "probes are on its mutexes" in result_of(probing, server)
-    assert_exact(*contend(probing, server))
+    return contend(probing, server)
+
+
+@pytest.mark.parametrize("program", ["locker", "locker_musl", "locker_static"])
+def test_every_acquisition_is_counted(probed):
+    assert_exact(*probed)
+
+
+@pytest.mark.parametrize("program", ["locker", "locker_musl", "locker_static"])
+@pytest.mark.times
+def test_waits_are_what_threads_measure(probed):
+    assert assert_exact(*probed) * 1e9 == pytest.approx(probed[2]["wait_ns"], rel=0.05)
 
 
 def test_free_mutexes_are_counted_and_never_waited_for(probing, start):
@@ -112,14 +122,13 @@ def stripped():
     path.unlink()
 
 
-@pytest.mark.times
 def test_a_stripped_static_program_is_named_and_seen_when_it_sleeps(probing, start, stripped):
     server = start(Service, stripped, name=stripped, threads=4, hold_sleep_us=2000, think_us=500)
     assert "static and stripped" in result_of(probing, server)
     end, workload, own = contend(probing, server)
     count, seconds = Pool(end, workload, LOCKERS).mutex_waits()
-    assert count == pytest.approx(own["sleeps"], rel=0.05)
-    assert seconds * 1e9 == pytest.approx(own["wait_ns"], rel=0.05)
+    assert 0 < count <= own["switches"]
+    assert 0 < seconds * 1e9 <= own["wait_ns"]
     assert acquisitions(end, workload) == 0
     no_functions = end.one("workload_exporter_mutex_processes", result="no_functions")
     assert no_functions >= 1

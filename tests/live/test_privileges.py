@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clients import exchange
+from clients import exchange_once
 from exporter import run_to_end
 from services import Service, wait_until
 from web import basic, bcrypt
@@ -145,7 +145,7 @@ def test_a_service_that_starts_later_is_named_by_its_executable(
     exporter, start, connect, prefix
 ):
     service = start(Service, "talker", script="read:100,write:100,loop", prefix=prefix)
-    exchange(connect(service.port))
+    exchange_once(connect(service.port))
     exporter.wait_until(lambda s: s.rows("workload_request_queue_seconds_count", port=service.port))
     assert exporter.workload_of(service.port) == service.name
     scrape = exporter.scrape()

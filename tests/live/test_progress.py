@@ -9,7 +9,6 @@ import time
 import pytest
 
 from clients import REQUEST, receive, reset
-from exporter import SLOWER
 from services import Nginx
 
 ANSWER_BYTES = 8_000_000
@@ -32,11 +31,11 @@ def read_slowly(client, size, seconds, look=lambda: None):
             looked = time.monotonic()
 
 
-@pytest.mark.times
 @pytest.mark.parametrize("scraped", [False, True], ids=["unscraped", "scraped"])
 def test_an_answer_that_blocks_is_one_request_however_often_it_is_scraped(exporter, talk, scraped):
     """A head, and then one write that a slow reader blocks: it is told only when it returns."""
     case = talk(f"read:100,write:100,write:{ANSWER_BYTES},eof")
+    began = time.monotonic()
     case.client.sendall(REQUEST)
     receive(case.client, 100)
     seen = []
@@ -48,17 +47,14 @@ def test_an_answer_that_blocks_is_one_request_however_often_it_is_scraped(export
     time.sleep(1.2)  # older than a second, and the write does not move
     look()
     read_slowly(case.client, ANSWER_BYTES, 2.5, look)
+    took = time.monotonic() - began
     case.client.close()
     end = exporter.wait_for_end(case.port, 1)
-    assert end.seconds("service") * 1e9 == pytest.approx(
-        case.server.ask("stats")["service_ns"], rel=0.01 * SLOWER
-    )
-    assert end.seconds("service") > 2
+    assert 2 < end.seconds("service") <= took
     # At the end what is left of it fits into the buffers.
     assert not scraped or seen[: len(seen) // 3] == [1] * (len(seen) // 3)
 
 
-@pytest.mark.times
 def test_an_event_loop_that_waits_for_room_serves_still(exporter, start, connect, tmp_path):
     """nginx gives the answer in parts, and after each waits for room; the last part is the end."""
     (tmp_path / "large").write_bytes(bytes(ANSWER_BYTES))
@@ -80,12 +76,12 @@ def test_an_event_loop_that_waits_for_room_serves_still(exporter, start, connect
     assert 3.7 < end.seconds("service") <= took
 
 
-@pytest.mark.times
 def test_an_answer_that_a_reset_cuts_off_ends_with_it(exporter, talk):
     case = talk(f"read:100,write:100,write:{ANSWER_BYTES},eof")
+    began = time.monotonic()
     case.client.sendall(REQUEST)
     receive(case.client, 100)
     time.sleep(0.5)
     reset(case.client)
     end = exporter.wait_for_end(case.port, 1)
-    assert end.seconds("service") == pytest.approx(0.5, abs=0.05 * SLOWER)
+    assert 0.5 <= end.seconds("service") <= end.scrape.ended - began

@@ -84,10 +84,21 @@ def saturated(exporter, start_for_module):
     }
 
 
-@pytest.mark.times
-def test_saturated_workers_serve_every_request(saturated):
-    assert saturated["client"]["errors"] == 0
-    assert saturated["client"]["requests"] == saturated["server"]["requests"] == SATURATING
+def test_every_request_to_saturated_workers_is_counted_with_its_times(exporter, start):
+    """No less than the server sleeps, no more than the clients wait."""
+    server = start(Service, "pool_server", workers=4, service_us=20000)
+    exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=20, requests=SATURATING)
+    exporter.wait_until(lambda s: sum(queued_and_served(Endpoint(s, server.port))) == 20)
+    client = load.finish()
+    assert client["errors"] == 0
+    assert client["requests"] == server.ask("stats")["requests"] == SATURATING
+    end = exporter.wait_for_end(server.port, SATURATING)
+    queue, service = end.seconds("queue"), end.seconds("service")
+    assert service >= SATURATING * 0.02
+    assert queue > service, "of 20 clients 16 wait"
+    assert end.seconds("duration") == pytest.approx(queue + service, rel=1e-9)
+    assert (queue + service) * 1e9 <= client["response_ns"]
 
 
 @pytest.mark.times
@@ -159,36 +170,44 @@ def oldest(endpoint):
     return endpoint.get("workload_request_oldest_queued_seconds")
 
 
-def send_requests(clients):
-    """Sends one request on each; returns the moments, in CLOCK_MONOTONIC seconds."""
-    sent = []
-    for client in clients:
-        sent.append(time.monotonic())
-        client.sendall(REQUEST)
-    return sent
+class Sent:
+    """One request on each of @clients: `began` before, `ended` after it was sent."""
+
+    def __init__(self, clients):
+        self.began, self.ended = [], []
+        for client in clients:
+            self.began.append(time.monotonic())
+            client.sendall(REQUEST)
+            self.ended.append(time.monotonic())
 
 
 def check_stuck_then_released(exporter, server, clients, accept_queue):
     """Ten requests at a stuck server are queued in full view, and their times are recorded."""
     before = exporter.endpoint(server.port)
-    sent = send_requests(clients)
+    sent = Sent(clients)
     stuck = exporter.wait_for_endpoint(server.port, queue_depths, (10, accept_queue))
     assert stuck.get("workload_requests_in_service") == 0
-    assert oldest(stuck) == pytest.approx(stuck.scrape.at - sent[0], abs=1.1)
+    assert 0 < oldest(stuck) <= stuck.scrape.ended - sent.began[0]
     later = exporter.wait_until(
         lambda s: oldest(Endpoint(s, server.port)) > oldest(stuck) + 1 and s
     )
-    grown = oldest(Endpoint(later, server.port)) - oldest(stuck)
-    assert grown == pytest.approx(later.at - stuck.scrape.at, abs=1.1)
+    assert oldest(Endpoint(later, server.port)) <= later.ended - sent.began[0]
     released = time.monotonic()
     server.ask("release")
     for client in clients:
         receive(client)
         client.close()
+    answered = time.monotonic()
     end = exporter.wait_for_end(server.port, before.counts()[0] + 10)
     assert oldest(end) == 0
-    waited = sum(released - at for at in sent)
-    assert end.seconds("queue") - before.seconds("queue") == pytest.approx(waited, rel=0.03)
+    waited = end.seconds("queue") - before.seconds("queue")
+    assert sum(released - at for at in sent.ended) <= waited <= sum(answered - at for at in sent.began)
+    return released, sent, waited
+
+
+def check_waits(released, sent, waited):
+    """On a quiet machine requests are read as soon as they can be."""
+    assert waited == pytest.approx(sum(released - at for at in sent.began), rel=0.03)
 
 
 def in_service(endpoint):
@@ -199,17 +218,18 @@ def served_for(endpoint):
     return endpoint.get("workload_request_oldest_in_service_seconds")
 
 
-def check_ages_in_service(exporter, server, read):
-    """The oldest of what is in service was read at about @read, and is as old later."""
+def check_ages_in_service(exporter, server, sent, taken):
+    """The oldest of what is in service was read between @sent and @taken, and grows older."""
     first = exporter.endpoint(server.port)
-    assert served_for(first) == pytest.approx(first.scrape.at - read, abs=1.1)
+    assert 0 < served_for(first) <= first.scrape.ended - sent
     later = exporter.wait_until(
         lambda s: served_for(Endpoint(s, server.port)) > served_for(first) + 1 and s
     )
-    assert served_for(Endpoint(later, server.port)) == pytest.approx(later.at - read, abs=1.1)
+    # Ages are those of the last sweep, of a second ago at most.
+    assert later.began - taken - SWEEP_SECONDS <= served_for(Endpoint(later, server.port))
+    assert served_for(Endpoint(later, server.port)) <= later.ended - sent
 
 
-@pytest.mark.times
 def test_a_request_that_hangs_in_service_grows_old_in_full_view(exporter, start, connect):
     """Each by its own age, also where the connection has served requests before."""
     script = "read:100,write:100,read:100,sleep:5000,write:100,loop"
@@ -220,11 +240,11 @@ def test_a_request_that_hangs_in_service_grows_old_in_full_view(exporter, start,
         exchange(client)
     exporter.wait_for_endpoint(server.port, Endpoint.counts, (3, 3, 3))
     assert served_for(exporter.endpoint(server.port)) == 0
-    sent = send_requests(clients[:1])[0]
-    exporter.wait_for_endpoint(server.port, in_service, 1)
-    send_requests(clients[1:])
+    sent = Sent(clients[:1]).began[0]
+    taken = exporter.wait_for_endpoint(server.port, in_service, 1).scrape.ended
+    Sent(clients[1:])
     exporter.wait_for_endpoint(server.port, in_service, 3)
-    check_ages_in_service(exporter, server, sent)
+    check_ages_in_service(exporter, server, sent, taken)
     for client in clients:
         receive(client)
     idle = exporter.wait_for_endpoint(server.port, in_service, 0)
@@ -236,7 +256,7 @@ def test_between_two_sweeps_a_request_that_is_served_meanwhile_does_not_age(expo
     server.ask("stuck")
     exporter.workload_of(server.port)
     client = connect(server.port)
-    send_requests([client])
+    Sent([client])
     time.sleep(SWEEP_SECONDS)  # so that the next scrape sweeps
     swept = exporter.endpoint(server.port)
     server.ask("release")
@@ -246,18 +266,25 @@ def test_between_two_sweeps_a_request_that_is_served_meanwhile_does_not_age(expo
     assert oldest(exporter.endpoint(server.port)) in (0, oldest(swept))
 
 
-@pytest.mark.times
-def test_stuck_workers_show_ten_queued_requests(exporter, start, connect):
+def stuck_workers(exporter, start, connect):
     server = start(Service, "pool_server", workers=4)
     exporter.workload_of(server.port)
     server.ask("stuck")
     clients = [connect(server.port) for _ in range(10)]
     # The four workers were in accept() already: each takes a connection, but does not read.
-    check_stuck_then_released(exporter, server, clients, accept_queue=6)
+    return check_stuck_then_released(exporter, server, clients, accept_queue=6)
+
+
+def test_stuck_workers_show_ten_queued_requests(exporter, start, connect):
+    stuck_workers(exporter, start, connect)
 
 
 @pytest.mark.times
-def test_stuck_event_loop_shows_ten_queued_requests(exporter, start, connect):
+def test_requests_at_stuck_workers_have_waited_until_they_are_released(exporter, start, connect):
+    check_waits(*stuck_workers(exporter, start, connect))
+
+
+def stuck_event_loop(exporter, start, connect):
     server = start(Service, "epoll_server")
     exporter.workload_of(server.port)
     accepted = [connect(server.port) for _ in range(5)]
@@ -266,12 +293,20 @@ def test_stuck_event_loop_shows_ten_queued_requests(exporter, start, connect):
     exporter.wait_for_endpoint(server.port, Endpoint.counts, (5, 5, 5))
     server.ask("stuck")
     clients = accepted + [connect(server.port) for _ in range(5)]
-    check_stuck_then_released(exporter, server, clients, accept_queue=5)
+    return check_stuck_then_released(exporter, server, clients, accept_queue=5)
+
+
+def test_stuck_event_loop_shows_ten_queued_requests(exporter, start, connect):
+    stuck_event_loop(exporter, start, connect)
+
+
+@pytest.mark.times
+def test_requests_at_a_stuck_event_loop_have_waited_until_it_is_released(exporter, start, connect):
+    check_waits(*stuck_event_loop(exporter, start, connect))
 
 
 @pytest.mark.parametrize("response_bytes", [100, 0], ids=["answered", "closed"])
 @pytest.mark.parametrize("mode", ["queue", "accept"])
-@pytest.mark.times
 def test_workers_whose_clients_have_reset_are_idle_again(
     exporter, start, connect, mode, response_bytes
 ):
@@ -299,8 +334,8 @@ def test_workers_whose_clients_have_reset_are_idle_again(
     before = exporter.scrape()
     time.sleep(1)
     pool = PoolChange(before, exporter.scrape(), workload, "worker-#", 4)
-    assert pool.seconds("idle") == pytest.approx(pool.seconds(), rel=0.001)
-    assert pool.seconds("wait") == 0
+    pool.check_whole()
+    pool.check_all("idle")
     exporter.wait_for_end(server.port, 0, abandoned=(0, 4))
 
 

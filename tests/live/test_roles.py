@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who serves: a thread that has read or answered a request, and nobody else of its name."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -9,7 +10,7 @@ import pytest
 
 from clients import REQUEST, exchange, receive
 from exposition import Pool
-from services import Load, Process, Service, free_port
+from services import SCRATCH, Load, Process, Service, free_port, unique_name
 
 
 def threads(workload, *pools):
@@ -88,9 +89,10 @@ sys.stdin.read()
 
 
 def python(start, program):
-    """The port of a service that is a Python program."""
+    """The port of a service that is a Python program, with a name that no other one has."""
     port = free_port()
-    server = start(Process, [sys.executable, "-c", program, port], stdin=subprocess.PIPE,
+    own = shutil.copy(sys.executable, SCRATCH / unique_name("python"))
+    server = start(Process, [own, "-c", program, port], stdin=subprocess.PIPE,
                    stdout=subprocess.PIPE)  # fmt: skip
     assert server.process.stdout.readline() == b"ready\n"
     return port

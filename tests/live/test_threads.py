@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clients import REQUEST, exchange, receive
+from clients import REQUEST, exchange_once, receive
 from exposition import Endpoint, Pool, PoolChange
 from services import SCRATCH, JavaPool, Load, Service
 from utilization import Utilization
@@ -44,35 +44,35 @@ def quiet(exporter, start_for_module):
 
 
 @pytest.mark.parametrize("name", [*RESTING, "accept", "java"])
-@pytest.mark.times
 def test_time_of_a_quiet_pool_is_threads_times_time(quiet, name):
-    assert quiet[name].share() == exact(0.01)
+    quiet[name].check_whole()
     assert quiet[name].after.threads() == quiet[name].threads
 
 
 @pytest.mark.parametrize("name", ["condvar", "accept", "java"])
-@pytest.mark.times
 def test_a_pool_without_work_is_idle_and_shows_no_lock(quiet, name):
     pool = quiet[name]
-    assert pool.share("idle") == pytest.approx(1, abs=0.01)
+    pool.check_all("idle")
     assert pool.after.seconds("lock") == pool.before.seconds("lock")
     assert pool.after.mutex_waits() == pool.before.mutex_waits()
     assert pool.after.threads("idle") == pool.threads
 
 
 def test_a_thread_blocked_for_the_whole_time_is_idle_now_and_not_when_it_wakes(quiet):
-    assert quiet["blocked"].share("idle") == exact(0.01)
+    quiet["blocked"].check_all("idle")
 
 
-@pytest.mark.times
 def test_a_thread_that_sleeps_is_asleep(quiet):
     """Each wakes twenty times a second, and may have to wait for a CPU then."""
-    sleepers = quiet["sleepers"]
-    assert sleepers.share("sleep", "running", "runnable") == exact(0.01)
-    assert sleepers.share("sleep") == exact(0.1)
+    quiet["sleepers"].check_all("sleep", "running", "runnable")
+    assert quiet["sleepers"].share("sleep") > 0.5
 
 
 @pytest.mark.times
+def test_a_thread_that_sleeps_does_little_else(quiet):
+    assert quiet["sleepers"].share("sleep") == exact(0.1)
+
+
 def test_a_computing_pool_runs_or_waits_for_a_cpu(exporter, start):
     """Overload: four threads on two CPUs."""
     server = start(Service, "locker", mode="burn", threads=4)
@@ -83,18 +83,24 @@ def test_a_computing_pool_runs_or_waits_for_a_cpu(exporter, start):
     time.sleep(5)
     pool = PoolChange(before, exporter.scrape(), workload, LOCKERS, 4)
     waits = pool.after.get("workload_runqueue_wait_seconds_count")
-    assert pool.share() == exact(0.02)
-    assert pool.share("running", "runnable") == exact(0.02)
+    pool.check_whole()
+    pool.check_all("running", "runnable")
     assert pool.share("runnable") > 0.3
     assert waits > pool.before.get("workload_runqueue_wait_seconds_count")
     reference = server.ask("finish")
-    total = exporter.wait_until(lambda s: not Pool(s, workload, LOCKERS).threads() and s)
-    assert Pool(total, workload, LOCKERS).seconds() * 1e9 == pytest.approx(
-        reference["thread_ns"], rel=0.02
-    )
+    total = exporter.settled(lambda s: not Pool(s, workload, LOCKERS).threads())
+    check_lives(Pool(total, workload, LOCKERS), reference)
 
 
-@pytest.mark.times
+def check_lives(pool, reference):
+    """
+    A thread lives for longer than its main function takes, and is started and joined in more; its
+    new name is seen when it is switched.
+    """
+    lived = pool.seconds() * 1e9
+    assert 0.98 * reference["inside_ns"] <= lived <= reference["thread_ns"]
+
+
 def test_a_thousand_short_threads_are_all_accounted(exporter, start):
     server = start(
         Service, "locker", mode="churn", threads=8, children=125, hold_sleep_us=20000
@@ -103,31 +109,35 @@ def test_a_thousand_short_threads_are_all_accounted(exporter, start):
     server.ask("start")
     reference = server.ask("finish")
     end = Pool(
-        exporter.wait_until(lambda s: not Pool(s, workload, LOCKERS).threads() and s),
+        exporter.settled(lambda s: not Pool(s, workload, LOCKERS).threads()),
         workload,
         LOCKERS,
     )
     assert reference["threads"] == 1008
-    assert end.get("workload_threads_started_total") == 1008
-    assert end.get("workload_threads_exited_total") == 1008
-    # A thread lives for longer than its main function takes, and is started and joined in more.
-    lived = end.seconds() * 1e9
-    within = min(max(lived, reference["inside_ns"]), reference["thread_ns"])
-    assert lived == pytest.approx(within, rel=0.01)
+    assert started_and_exited(end) == (1008, 1008)
+    check_lives(end, reference)
+
+
+def started_and_exited(pool):
+    return tuple(pool.get(f"workload_threads_{what}_total") for what in ("started", "exited"))
 
 
 def test_a_pool_keeps_its_total_while_its_threads_come_and_go(exporter, start):
+    """Two, which wait at the end, and their children."""
     server = start(Service, "locker", mode="churn", threads=2, children=400, hold_sleep_us=5000)
     workload = exporter.workload_of(server.port)
     server.ask("start")
+    exporter.wait_until(lambda s: started_and_exited(Pool(s, workload, LOCKERS))[0] >= 100)
     last = 0
     for _ in range(10):
         pool = Pool(exporter.scrape(), workload, LOCKERS)
         assert pool.seconds() >= last
-        # Two, their children, and those that have been joined but have not quite exited.
-        assert 2 <= pool.threads() <= 6
+        # How many of those that have been joined have not quite exited is up to the scheduler.
+        assert pool.threads() >= 2
         last = pool.seconds()
         time.sleep(0.2)
+    exporter.wait_until(lambda s: started_and_exited(Pool(s, workload, LOCKERS)) == (802, 800))
+    assert Pool(exporter.scrape(), workload, LOCKERS).threads() == 2
     server.ask("finish")
 
 
@@ -158,7 +168,6 @@ def test_threads_that_name_themselves_are_in_the_pool_of_that_name(exporter, sta
     )
 
 
-@pytest.mark.times
 def test_prefork_workers_that_take_turns_to_accept_are_idle(exporter, start):
     """All but one wait for a lock that is held until a client comes; the master for its children."""
     server = start(Service, "forker", children=4, turns=1, supervise=1)
@@ -170,7 +179,6 @@ def test_prefork_workers_that_take_turns_to_accept_are_idle(exporter, start):
     exporter.wait_for_end(server.port, 400)
 
 
-@pytest.mark.times
 def test_a_worker_asleep_in_a_request_is_busy(exporter, start, connect):
     server = start(Service, "pool_server", workers=2, service_us=1500000)
     workload = exporter.workload_of(server.port)
@@ -183,7 +191,6 @@ def test_a_worker_asleep_in_a_request_is_busy(exporter, start, connect):
 
 
 @pytest.mark.parametrize("block", ["peek", "eof", "wait"], ids=["recv", "read", "futex"])
-@pytest.mark.times
 def test_a_reader_whose_request_another_thread_has_answered_is_idle(exporter, talk, block):
     """It waits for that one in the request, and for whatever comes next outside of it."""
     case = talk(f"read:100,hand:100,{block}")
@@ -193,15 +200,16 @@ def test_a_reader_whose_request_another_thread_has_answered_is_idle(exporter, ta
     before = exporter.scrape()
     time.sleep(1)
     served = PoolChange(before, exporter.scrape(), workload, "talker-#", 1)
-    assert served.seconds("wait") == pytest.approx(served.seconds(), rel=0.001)
+    served.check_whole()
+    served.check_all("wait")
     case.server.ask("go")
     receive(case.client)
     exporter.wait_for_equal(lambda s: Pool(s, workload, "talker-#").threads("idle"), 1)
     before = exporter.scrape()
     time.sleep(1)
     answered = PoolChange(before, exporter.scrape(), workload, "talker-#", 1)
-    assert answered.share("idle") == exact(0.01)
-    assert answered.seconds("idle") == pytest.approx(answered.seconds(), rel=0.001)
+    answered.check_whole()
+    answered.check_all("idle")
     case.client.close()
     if block == "wait":
         case.server.ask("go")
@@ -225,42 +233,53 @@ def test_a_worker_that_waits_for_another_service_is_on_the_network(exporter, sta
     assert utilization.pool.share() == exact(0.01)
 
 
-@pytest.mark.times
-def test_time_in_fsync_is_disk_and_what_a_cpu_takes(exporter, start):
-    """
-    An fsync sleeps about twice (for the data, then for the journal) and runs in between, so `disk`
-    is what is left of the threads' time by the scheduler's own account of the rest.
-    """
-    server = start(Service, "syncer", threads=2, bytes=65536, directory=SCRATCH)
+@pytest.fixture(scope="module")
+def synced(exporter, start_for_module):
+    """The pools of threads that write and of others, and what the first say of themselves."""
+    server = start_for_module(Service, "syncer", threads=2, bytes=65536, directory=SCRATCH)
     workload = exporter.workload_of(server.port)
     server.ask("start")
     time.sleep(3)
     own = server.ask("finish")
     assert own["sleeps"] >= own["syncs"] > 100, "build/ is not on a disk"
-    end = exporter.wait_until(lambda s: not Pool(s, workload, "syncer-#").threads() and s)
-    pool, others = Pool(end, workload, "syncer-#"), Pool(end, workload, "sleeper-#")
+    end = exporter.settled(lambda s: not Pool(s, workload, "syncer-#").threads())
+    return Pool(end, workload, "syncer-#"), Pool(end, workload, "sleeper-#"), own
+
+
+def test_time_in_fsync_is_disk_and_what_a_cpu_takes(synced):
+    """An fsync sleeps about twice: for the data, then for the journal."""
+    pool, others, own = synced
     disk, busy = pool.seconds("disk"), pool.seconds("running") + pool.seconds("runnable")
-    assert pool.seconds() * 1e9 == pytest.approx(own["life_ns"], rel=0.01)
     assert disk + busy == pytest.approx(pool.seconds(), rel=0.005)
-    assert disk * 1e9 == pytest.approx(own["life_ns"] - own["busy_ns"], rel=0.05)
-    assert disk * 1e9 < own["sync_ns"] < (disk + busy) * 1e9 * 1.005
+    assert 0 < disk * 1e9 < own["sync_ns"]
     assert pool.get("workload_disk_wait_seconds_count") == pytest.approx(own["sleeps"], rel=0.02)
-    assert pool.get("workload_disk_wait_seconds_sum") == pytest.approx(disk, rel=0.02)
+    # A wait ends when the thread runs again, the state when it is woken; one of fifty may be missing.
+    waited = pool.get("workload_disk_wait_seconds_sum")
+    assert 0.98 * disk <= waited <= disk + pool.seconds("runnable")
     assert others.seconds("sleep") > 0
     assert others.seconds("disk") == others.get("workload_disk_wait_seconds_count") == 0
+
+
+@pytest.mark.times
+def test_time_in_fsync_is_what_the_scheduler_leaves_of_the_threads_lives(synced):
+    pool, _, own = synced
+    disk, busy = pool.seconds("disk"), pool.seconds("running") + pool.seconds("runnable")
+    assert pool.seconds() * 1e9 == pytest.approx(own["life_ns"], rel=0.01)
+    assert disk * 1e9 == pytest.approx(own["life_ns"] - own["busy_ns"], rel=0.05)
+    assert own["sync_ns"] < (disk + busy) * 1e9 * 1.005
+    assert pool.get("workload_disk_wait_seconds_sum") == pytest.approx(disk, rel=0.02)
 
 
 def test_a_java_pool_serves_and_is_named_a_jvm(exporter, start, connect):
     java = start(JavaPool, 3)
     workload = exporter.workload_of(java.port)
     for _ in range(20):
-        exchange(connect(java.port))
+        exchange_once(connect(java.port))
     scrape = exporter.wait_for_equal(lambda s: Endpoint(s, java.port).counts(), (20, 20, 20))
     runtimes = {row[0]["runtime"] for row in scrape.rows("workload_info", workload=workload)}
     assert runtimes == {"jvm"}
 
 
-@pytest.mark.times
 def test_cpu_time_of_a_service_is_its_running_time(exporter, start):
     server = start(Service, "pool_server", workers=2, busy_us=2000)
     workload = exporter.workload_of(server.port)

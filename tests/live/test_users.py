@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 from cgroups import HIERARCHIES, cgroup, inside, mounted
-from clients import exchange
+from clients import exchange_once
 from services import Process, Service, own_copy, unique_name
 
 PEOPLE = (4242, 4243)
@@ -53,7 +53,7 @@ def test_programs_of_one_name_are_apart_by_the_people_who_run_them(
         server = started[uid] = start(Service, "pool_server", name=name, prefix=as_user(uid))
         exporter.workload_of(server.port)
         for _ in range(count):
-            exchange(connect(server.port))
+            exchange_once(connect(server.port))
     expected = {f"user@{PEOPLE[0]}/{name}": 1, name: 2 + 4, f"user@{PEOPLE[1]}/{name}": 3}
     scrape = exporter.wait_for_equal(lambda s: {w: requests(s, w) for w in expected}, expected)
     shown = {labels["workload"] for labels, _ in scrape.rows("workload_info")}
@@ -93,7 +93,7 @@ def test_a_unit_is_the_system_s_only_where_the_system_has_put_it(
     for path, (uids, workload) in places.items():
         for uid in uids:
             server = start_inside(path, Service, "pool_server", prefix=as_user(uid))
-            exchange(connect(server.port))
+            exchange_once(connect(server.port))
             assert exporter.workload_of(server.port) == workload
             expected[workload] = expected.get(workload, 0) + 1
     scrape = exporter.wait_for_equal(lambda s: {w: requests(s, w) for w in expected}, expected)

@@ -10,8 +10,6 @@ from exposition import Endpoint, Pool, PoolChange
 from services import JavaPool, Load, Service, Tasks
 from utilization import Utilization
 
-pytestmark = pytest.mark.times
-
 HEAD_BYTES = 50
 WINDOW_SECONDS = 1
 FLOOD_KB = 8192
@@ -35,7 +33,8 @@ def stays(exporter, workload, state):
     before = exporter.wait_until(lambda s: talkers(s, workload, state) == 1 and s)
     time.sleep(WINDOW_SECONDS)
     change = PoolChange(before, exporter.scrape(), workload, "talker-#", 1)
-    assert change.seconds(state) == pytest.approx(change.seconds(), rel=0.01)
+    change.check_whole()
+    change.check_all(state)
 
 
 HOWS = {"recv": "network", "read": "network", "poll": "network", "pipe": "wait"}
@@ -128,7 +127,8 @@ def test_who_answers_what_another_thread_has_read_is_in_service_from_there_on(ex
     time.sleep(WINDOW_SECONDS)
     after = exporter.scrape()
     change = PoolChange(before, after, workload, pool, 1)
-    assert change.seconds("network") == pytest.approx(change.seconds(), rel=0.01)
+    change.check_whole()
+    change.check_all("network")
     serves(exporter, case.port, 1)
     assert talkers(after, workload, "idle") == 1, "it has handed the request over"
     case.server.ask("feed")
@@ -137,6 +137,7 @@ def test_who_answers_what_another_thread_has_read_is_in_service_from_there_on(ex
     exporter.wait_for_end(case.port, 1)
 
 
+@pytest.mark.times
 @pytest.mark.parametrize("options", [{}, {"upstream_poll": 1}, {"upstream_read": 1}], ids=str)
 def test_a_database_behind_a_pool_is_network_however_it_is_read(exporter, start, options):
     upstream = start(Service, "pool_server", workers=4, service_us=50000)
@@ -151,6 +152,7 @@ def test_a_database_behind_a_pool_is_network_however_it_is_read(exporter, start,
     utilization.check("network")
 
 
+@pytest.mark.times
 def test_streams_are_in_service_as_long_as_the_histogram_says(exporter, start):
     """Little's law: clients in a closed loop, whose answers come in four pieces from an upstream."""
     piece = "take:recv,write:25"
@@ -192,7 +194,9 @@ def test_who_is_parked_in_a_request_is_idle_from_its_end_on(exporter, talk):
     workload = exporter.workload_of(case.port)
     begin = time.monotonic()
     case.client.sendall(REQUEST)
-    exporter.wait_until(lambda s: talkers(s, workload, "wait") == 1)
+    parked = exporter.wait_until(lambda s: talkers(s, workload, "wait") == 1 and s).ended
+    time.sleep(WINDOW_SECONDS)
+    least = time.monotonic() - parked
     for _ in range(3):
         case.server.ask("feed")
         receive(case.client, HEAD_BYTES)
@@ -200,8 +204,7 @@ def test_who_is_parked_in_a_request_is_idle_from_its_end_on(exporter, talk):
     time.sleep(2 * WINDOW_SECONDS)
     after = exporter.scrape()
     assert talkers(after, workload, "idle") == 1
-    wait = Pool(after, workload, "talker-#").seconds("wait")
-    assert wait == pytest.approx(end - begin, abs=0.3)
+    assert least <= Pool(after, workload, "talker-#").seconds("wait") <= end - begin
     assert Pool(after, workload, "talker-#").seconds("idle") > WINDOW_SECONDS
     case.server.ask("go")
 
@@ -216,11 +219,11 @@ def test_threads_that_run_tasks_do_not_wait_with_a_request(exporter, start):
     after = exporter.scrape()
     change = PoolChange(before, after, workload, workload, 1)
     assert change.seconds() > 4 * WINDOW_SECONDS, "it has threads"
-    assert change.seconds("wait") == pytest.approx(0, abs=0.001)
+    assert change.seconds("wait") == 0
     assert load.interrupt()["errors"] == 0
     exporter.wait_until(lambda s: not Endpoint(s, server.port).gauges()[3])
     rest = exporter.scrape()
     time.sleep(WINDOW_SECONDS)
     change = PoolChange(rest, exporter.scrape(), workload, workload, 1)
     assert change.seconds("wait") == change.seconds("network") == 0
-    assert change.seconds("idle") == pytest.approx(change.seconds(), rel=0.01)
+    assert change.seconds("idle") > 0

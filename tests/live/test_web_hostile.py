@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from exporter import bound
 from web import Authority, Client, basic, bcrypt
 
-pytestmark = pytest.mark.times
+pytestmark = pytest.mark.bounds
 
 HOSTILE = 200
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -58,7 +59,7 @@ def in_background(work):
         thread.join()
 
 
-def expect_scrapes(exporter, times=5, seconds=2):
+def expect_scrapes(exporter, times=5, seconds=bound(2, 10)):
     for _ in range(times):
         scrape = exporter.scrape()
         assert scrape.ended - scrape.began < seconds
@@ -118,7 +119,7 @@ def test_a_byte_every_two_seconds_comes_to_an_end(target):
                     client.send(b"x")
             except OSError:
                 ended = time.monotonic()
-    assert ended and 15 < ended - began < 26
+    assert ended and 15 < ended - began < bound(26, 35)
 
 
 MALFORMED = [
@@ -146,6 +147,19 @@ def descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def expect_no_growth(exporter, wave, times):
+    """Memory grows with the services of the machine, too, but not each time as with a leak."""
+    growths = []
+    for _ in range(5):
+        memory_kb = resident_kb(exporter.pid)
+        for _ in range(times):
+            wave()
+        growths.append(resident_kb(exporter.pid) - memory_kb)
+        if growths[-1] < 1024:
+            return
+    raise AssertionError(f"it grows: {growths} kB")
+
+
 def attack(port):
     for data in MALFORMED:
         with hostile(port, count=8, first=data) as clients:
@@ -164,11 +178,9 @@ def test_malformed_and_many_requests_leave_nothing_behind(target):
 
     wave()
     wave()
-    memory_kb, open_before = resident_kb(target.pid), descriptors(target.pid)
-    for _ in range(3):
-        wave()
+    open_before = descriptors(target.pid)
+    expect_no_growth(target, wave, 3)
     target.wait_until(lambda _: descriptors(target.pid) <= open_before + 2)
-    assert resident_kb(target.pid) - memory_kb < 1024
     assert target.process.poll() is None
 
 
@@ -193,7 +205,7 @@ def secured(tmp_path_factory, exporters_for_module):
     return running
 
 
-def expect_secured(secured, times=5, seconds=5):
+def expect_secured(secured, times=5, seconds=bound(5, 20)):
     for _ in range(times):
         began = time.monotonic()
         assert secured.client.status() == 200
@@ -218,8 +230,8 @@ def test_wrong_passwords_starve_no_right_one(secured):
             time.sleep(0.5)
             began = time.monotonic()
             assert secured.client.status() == 200
-            assert time.monotonic() - began < 10
-            expect_secured(secured, seconds=3)
+            assert time.monotonic() - began < bound(10, 30)
+            expect_secured(secured, seconds=bound(3, 20))
         finally:
             end.set()
         for ended in floods:
@@ -236,15 +248,12 @@ def test_two_hundred_stalled_handshakes_starve_nobody_and_cost_little(secured):
         before, began = secured.cpu_run_ns(), time.monotonic()
         time.sleep(2)
         used = (secured.cpu_run_ns() - before) / 1e9 / (time.monotonic() - began)
-    assert used < 0.3
+    assert used < bound(0.3, 1)
     expect_secured(secured)
 
 
 def test_broken_handshakes_leave_nothing_behind(secured):
     attack(secured.port)
     expect_secured(secured)
-    memory_kb = resident_kb(secured.pid)
-    for _ in range(5):
-        attack(secured.port)
+    expect_no_growth(secured, lambda: attack(secured.port), 5)
     expect_secured(secured)
-    assert resident_kb(secured.pid) - memory_kb < 1024
