@@ -19,7 +19,7 @@ MOST = 0.3
 PATIENCE = 5
 # What cannot be right in an emulated machine, and why.
 UNFIT = {
-    "test_time_in_fsync_is_disk": "its files are in memory",
+    "test_time_in_fsync": "its files are in memory",
     "test_a_worker_that_waits_for_another_service": "the worker's own CPU time is no small part",
 }
 
