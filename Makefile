@@ -40,6 +40,7 @@ ARM64_USERLAND := $(filter %-dev,$(DEPS)) dash bash coreutils grep sed mount uti
 
 NATIVE_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
 ARCH := $(NATIVE_ARCH)
+CPUS := $(shell nproc)
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
@@ -74,13 +75,16 @@ ifeq ($(ARCH),$(NATIVE_ARCH))
 WORKLOADS += $(BUILD)/workloads/locker_musl $(BUILD)/workloads/locker_static
 endif
 
-# What judges times (marked so) compares them with clocks of programs on a machine whose CPUs a
-# hypervisor may take away: such tests run one after the other, and what failed of them is shown and
-# tried once more. All others run side by side, and have failed when they fail.
-PYTEST := $(PYTHON) -m pytest -q -o cache_dir=$(abspath $(BUILD))/pytest
-timed = $(PYTEST) -m times $(1) || { echo "once more, what failed:"; \
-        $(PYTEST) -m times --last-failed --last-failed-no-failures none $(1); }
-live = $(PYTEST) -m 'not times' --numprocesses 2 --dist loadfile $(1) && { $(timed); }
+# A suite fails as well if it leaves something behind.
+GUARD  := $(PYTHON) -B tests/guard.py
+PYTEST := $(GUARD) $(PYTHON) -m pytest -q -o cache_dir=$(abspath $(BUILD))/pytest
+# What compares times (marked so) runs one after the other and on a quiet machine (test-times). All
+# others judge what a busy machine keeps, side by side, and have failed when they fail. Attacks fill
+# the tables of every exporter of the machine: one after the other.
+TIMES  := $(GUARD) $(PYTHON) -B tests/times/run.py
+SIDES  := $(shell expr 2 '*' $(CPUS))
+beside = $(PYTEST) -m 'not times' --numprocesses $(SIDES) --dist loadfile $(1)
+serial = $(PYTEST) -m 'not times' $(1)
 
 # What requests are about is tested with both backends.
 LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle handover network \
@@ -88,8 +92,8 @@ LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle hand
 
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*/*.[ch] tests/*/*.[ch])
 
-.PHONY: help deps deps-test deps-bench deps-lint all bpf-all run demo test test-unit test-bpf test-live \
-        test-kernels workloads bench bench-render bench-scrape lint format clean install readme
+.PHONY: help deps deps-test deps-bench deps-lint deps-kernels all bpf-all run demo test gate test-built \
+        test-unit test-bpf test-live test-live-syscall test-kernels workloads bench bench-render bench-scrape lint format clean install readme
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -106,6 +110,9 @@ deps-bench:
 deps-lint:
 	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_LINT)
 
+deps-kernels:
+	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_KERNELS)
+
 all: $(BUILD)/workload_exporter $(BUILD)/workload_exporter.8 ## build the exporter and its man page
 
 # `run`, `demo` and `test` install first and then build in a second make, because which compiler
@@ -119,8 +126,19 @@ demo: ## a thread-pool service under load, watched live in this terminal
 	$(Q)$(MAKE) --no-print-directory all $(BUILD)/workloads/pool_server $(BUILD)/workloads/pool_client
 	$(Q)$(PYTHON) scripts/demo.py --build $(BUILD)
 
-test: deps-test ## unit, machine, live and dashboard tests
-	$(Q)$(MAKE) --no-print-directory test-unit test-fuzz test-bpf test-live test-hostile test-dashboards
+# What starts no exporter runs beside what does; all of it runs whatever fails, and ends with a table.
+TESTS_PURE := test-unit test-fuzz
+TESTS_REAL := test-bpf test-live test-live-syscall test-hostile test-dashboards
+
+test: deps-test ## unit, machine, live and dashboard tests: what a change has to pass
+	$(Q)$(PYTHON) -B tests/run.py test-built -- $(TESTS_PURE) -- $(TESTS_REAL)
+
+gate: deps-test deps-lint deps-kernels ## what .ci/run runs: lint, test, and each kernel of the matrix for a minute
+	$(Q)$(PYTHON) -B tests/run.py test-built -- lint $(TESTS_PURE) -- $(TESTS_REAL) -- test-kernels-load
+
+test-built:
+	$(Q)$(MAKE) --no-print-directory --jobs=$(CPUS) all asan bpf-all tools $(WORKLOADS) $(BUILD)/unit_tests \
+		$(FUZZERS) $(BUILD)/fuzz/seeds
 
 # --- BPF programs ---------------------------------------------------------------------------------
 
@@ -153,8 +171,8 @@ bpf-all: $(foreach a,x86 arm64,$(PROGRAMS:%=$(BUILD)/bpf/$(a)/%.bpf.o)) ## compi
 $(BUILD)/version.h: FORCE
 	@mkdir -p $(@D)
 	@printf '#define VERSION "%s"\n#define REVISION "%s"\n#define BRANCH "%s"\n' \
-		'$(VERSION)' '$(REVISION)' '$(BRANCH)' > $@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+		'$(VERSION)' '$(REVISION)' '$(BRANCH)' > $@.$$$$ && \
+		{ cmp -s $@.$$$$ $@ && rm $@.$$$$ || mv $@.$$$$ $@; }
 .PHONY: FORCE
 
 $(BUILD)/proto/%.pb-c.c $(BUILD)/proto/%.pb-c.h: exporter/exposition/%.proto
@@ -252,7 +270,7 @@ $(BUILD)/workloads/%_static: tests/workloads/%.c Makefile
 	$(Q)$(CC) $(WORKLOAD_FLAGS) -static -MMD -MP -MF $@.d $< -o $@ 2> $@.log || { cat $@.log; false; }
 
 test-unit: $(BUILD)/unit_tests ## unit tests under ASan and UBSan
-	$(Q)$(BUILD)/unit_tests --jobs 2
+	$(Q)$(GUARD) --processes $(BUILD)/unit_tests --jobs $(CPUS)
 
 .PHONY: mutants
 # Without sanitizers, whose builds take longer: what they would find is found by `test-unit`.
@@ -263,7 +281,7 @@ mutants: all $(BUILD)/unit_tests ## do the unit tests notice a changed compariso
 
 .PHONY: test-fuzz fuzz
 test-fuzz: $(FUZZERS) $(BUILD)/fuzz/seeds ## every fuzz target for a few seconds, and what they write through parsers of others
-	$(Q)tests/fuzz/run.sh $(BUILD) 2 -1 $(notdir $(FUZZERS))
+	$(Q)$(GUARD) --processes tests/fuzz/run.sh $(BUILD) 2 -1 $(notdir $(FUZZERS))
 	$(Q)$(PYTHON) -B tests/fuzz/parse.py $(BUILD)/fuzz/exposition tests/fuzz/corpus/exposition
 
 fuzz: deps-test ## the same for longer (FUZZ_SECONDS=600 for each target, FUZZ_RUNS=N at most, FUZZ="elf proc")
@@ -272,20 +290,41 @@ fuzz: deps-test ## the same for longer (FUZZ_SECONDS=600 for each target, FUZZ_R
 	$(if $(filter exposition,$(FUZZ)),$(Q)$(PYTHON) -B tests/fuzz/parse.py $(BUILD)/fuzz/exposition tests/fuzz/corpus/exposition --inputs 1000)
 
 test-bpf: bpf-all all ## machine tests: every program through the kernel's verifier
-	$(Q)$(PYTHON) -m pytest -q -p no:cacheprovider tests/bpf
+	$(Q)$(PYTEST) tests/bpf
 
 test-live: all asan $(WORKLOADS) ## live tests against real servers on this kernel
-	$(Q)$(call live,tests/live)
-	$(Q)export WORKLOAD_EXPORTER_FLAGS=--requests.backend=syscall; $(call live,$(LIVE_REQUESTS))
+	$(Q)$(call beside,tests/live)
+
+test-live-syscall: export WORKLOAD_EXPORTER_FLAGS = --requests.backend=syscall
+test-live-syscall: all $(WORKLOADS) ## those of requests, with the other backend
+	$(Q)$(call beside,$(LIVE_REQUESTS))
+
+TIMED := $(addprefix test-times-,live live-syscall hostile dashboards)
+.PHONY: test-times $(TIMED)
+test-times: deps-test ## tests that compare times, on a machine that does nothing else
+	$(Q)$(PYTHON) -B tests/run.py test-built $(TIMED)
+
+test-times-live: all $(WORKLOADS)
+	$(Q)$(TIMES) live tests/live
+
+test-times-live-syscall: export WORKLOAD_EXPORTER_FLAGS = --requests.backend=syscall
+test-times-live-syscall: all $(WORKLOADS)
+	$(Q)$(TIMES) live-syscall $(LIVE_REQUESTS)
+
+test-times-hostile: all $(WORKLOADS)
+	$(Q)$(TIMES) hostile tests/hostile
+
+test-times-dashboards: all tools $(WORKLOADS)
+	$(Q)$(TIMES) dashboards tests/dashboards
 
 # Those that take long are in files whose names begin with long_, which pytest does not look for.
 .PHONY: test-hostile hostile
 test-hostile: all $(WORKLOADS) ## short attacks against the real exporter under the unit's limits
-	$(Q)$(call live,tests/hostile)
+	$(Q)$(call serial,tests/hostile)
 
 hostile: deps-test ## all attacks, with figures of each
 	$(Q)$(MAKE) --no-print-directory all $(WORKLOADS)
-	$(Q)$(call live,tests/hostile $(wildcard tests/hostile/long_*.py))
+	$(Q)$(PYTEST) tests/hostile $(wildcard tests/hostile/long_*.py)
 
 # Suites of Debian in roots of their own, with what their services are built by and run on.
 USERLANDS := $(BUILD)/userlands
@@ -300,8 +339,8 @@ test-userlands: deps-test ## locks and parks of the C libraries and runtimes of 
 	$(Q)$(USERLAND_FETCH)/sid sid libc6-dev libgcc-s1 coreutils g++ golang-go rustc
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tests/userlands/build.sh $(USERLANDS)
-	$(Q)$(PYTEST) tests/userlands || { echo "once more, what failed:"; \
-		$(PYTEST) --last-failed --last-failed-no-failures none tests/userlands; }
+	$(Q)$(call serial,tests/userlands)
+	$(Q)$(TIMES) userlands tests/userlands
 
 # Grafana's types, Prometheus' grammar and Kubernetes' schemas, and the scripts that use them.
 TOOLS := $(BUILD)/dashboards
@@ -320,8 +359,7 @@ tools: $(TOOLS)/installed
 .PHONY: tools test-dashboards dashboards pictures
 
 test-dashboards: all tools $(WORKLOADS) ## dashboards, rules and alerts against a real Prometheus
-	$(Q)$(PYTEST) -m 'not times' tests/dashboards
-	$(Q)$(call timed,tests/dashboards)
+	$(Q)$(call beside,tests/dashboards)
 
 workloads: $(WORKLOADS)
 
@@ -367,13 +405,19 @@ ARM64_DIR  := $(BUILD)/kernels/userland-arm64
 ARM64_MAKE  = $(MAKE) --no-print-directory BUILD=$(BUILD)/arm64 ARCH=arm64 \
               CC="aarch64-linux-gnu-gcc --sysroot=$(CURDIR)/$(ARM64_DIR)/root"
 
-# UPDATE=1: no tests, but the verifier's statistics written anew (tests/kernels/verifier.txt).
-test-kernels: deps-test ## the live tests on a matrix of kernels in emulated machines (KERNELS=...)
-	$(Q)scripts/deps.sh $(DEPS_KERNELS)
+# What the emulated machines run.
+.PHONY: kernels test-kernels-load
+kernels: deps-kernels
 	$(Q)tests/kernels/userland.sh $(ARM64_DIR) arm64 $(ARM64_USERLAND)
-	$(Q)$(MAKE) --no-print-directory all bpf-all workloads
-	$(Q)$(ARM64_MAKE) all workloads
-	$(Q)$(PYTHON) -B tests/kernels/run.py $(KERNELS)
+	$(Q)$(MAKE) --no-print-directory --jobs=$(CPUS) all bpf-all workloads
+	$(Q)$(ARM64_MAKE) --jobs=$(CPUS) all workloads
+
+# UPDATE=1: no tests, but the verifier's statistics written anew (tests/kernels/verifier.txt).
+test-kernels: kernels ## the live tests on a matrix of kernels in emulated machines (KERNELS=...)
+	$(Q)$(GUARD) $(PYTHON) -B tests/kernels/run.py $(KERNELS)
+
+test-kernels-load: kernels ## each of these kernels: programs load, a request, a lock wait and a thread count
+	$(Q)$(GUARD) $(PYTHON) -B tests/kernels/run.py --load $(KERNELS)
 
 # --- upkeep ---------------------------------------------------------------------------------------
 

@@ -26,7 +26,6 @@ for name in "${@:4}"; do
 		tail -40 "$log"
 	fi
 done
-[ ${#failed[@]} -eq 0 ] || {
-	echo "fuzz: failed: ${failed[*]}; the inputs are in $build/fuzz/failed"
-	exit 1
-}
+[ ${#failed[@]} -eq 0 ] || echo "fuzz: ${failed[*]}: the inputs are in $build/fuzz/failed"
+echo "fuzz: $(($# - 3 - ${#failed[@]})) passed, ${#failed[@]} failed"
+[ ${#failed[@]} -eq 0 ]
