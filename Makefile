@@ -36,7 +36,7 @@ DEPS_KERNELS := qemu-system-x86 qemu-system-arm busybox-static cpio zstd debian-
                 gcc-aarch64-linux-gnu
 ARM64_USERLAND := $(filter %-dev,$(DEPS)) dash bash coreutils grep sed mount util-linux procps \
                   busybox-static bpftool llvm python3 python3-pytest python3-prometheus-client \
-                  nginx-light redis-server redis-tools apache2-utils iproute2 curl
+                  nginx-light redis-server redis-tools apache2-utils iproute2 curl openssl
 
 NATIVE_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
 ARCH := $(NATIVE_ARCH)
@@ -92,7 +92,7 @@ LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle hand
 
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*/*.[ch] tests/*/*.[ch])
 
-.PHONY: help deps deps-test deps-bench deps-lint deps-kernels all bpf-all run demo test gate test-built \
+.PHONY: help deps deps-test deps-bench deps-lint deps-kernels all bpf-all run demo test gate test-all test-built \
         test-unit test-bpf test-live test-live-syscall test-kernels workloads bench bench-render bench-scrape lint format clean install readme
 
 help: ## show the targets
@@ -135,6 +135,10 @@ test: deps-test ## unit, machine, live and dashboard tests: what a change has to
 
 gate: deps-test deps-lint deps-kernels ## what .ci/run runs: lint, test, and each kernel of the matrix for a minute
 	$(Q)$(PYTHON) -B tests/run.py test-built -- lint $(TESTS_PURE) -- $(TESTS_REAL) -- test-kernels-load
+
+test-all: deps-test deps-lint deps-kernels ## everything; takes two hours
+	$(Q)$(PYTHON) -B tests/run.py test-built -- lint $(TESTS_PURE) -- $(TESTS_REAL) \
+		-- $(TIMED) hostile test-mutants test-userlands test-kernels
 
 test-built:
 	$(Q)$(MAKE) --no-print-directory --jobs=$(CPUS) all asan bpf-all tools $(WORKLOADS) $(BUILD)/unit_tests \
@@ -272,7 +276,10 @@ $(BUILD)/workloads/%_static: tests/workloads/%.c Makefile
 test-unit: $(BUILD)/unit_tests ## unit tests under ASan and UBSan
 	$(Q)$(GUARD) --processes $(BUILD)/unit_tests --jobs $(CPUS)
 
-.PHONY: mutants
+.PHONY: mutants test-mutants
+test-mutants: MUTANTS := --every 10
+test-mutants: mutants
+
 # Without sanitizers, whose builds take longer: what they would find is found by `test-unit`.
 mutants: all $(BUILD)/unit_tests ## do the unit tests notice a changed comparison or constant? (MUTANTS="--every 10")
 	$(Q)$(PYTHON) -B tests/mutants/run.py $(BUILD)/mutants $(MUTANTS) \

