@@ -176,9 +176,10 @@ def _unpack_results(archive, results):
     try:
         with tarfile.open(archive) as tar:
             for member in tar:
-                if member.isfile():
-                    name = Path(member.name).name  # flat, and nowhere else
-                    (results / name).write_bytes(tar.extractfile(member).read())
+                path = results / member.name
+                if member.isfile() and ".." not in path.parts:  # nowhere else
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(tar.extractfile(member).read())
         return int((results / "exit").read_text())
     except (tarfile.TarError, OSError, ValueError) as error:
         raise MachineError("it ended before its command did") from error

@@ -48,6 +48,14 @@ REQUESTS = [
     "tests/live/test_network.py",
 ]
 THREADS = ["tests/live/test_threads.py", "tests/live/test_locks.py"]
+# Kinds of conversation, of waiting, of roles and of sockets.
+KINDS = [
+    f"tests/live/test_{name}.py"
+    for name in (
+        *("waits", "progress", "turns", "goodbyes", "fast_open"),
+        *("little", "roles", "overflows", "identity", "sweep"),
+    )
+]
 MUTEXES = [
     f"tests/live/test_mutexes.py::{test}"
     for test in (
@@ -77,11 +85,11 @@ SYSCALL = {"WORKLOAD_EXPORTER_FLAGS": "--requests.backend=syscall"}
 # The longest first: the last ones shall not run alone.
 ROWS = {
     "bookworm-arm64": Row(
-        "bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES], 2400, {}, CPU_ARM64, architecture="arm64"
+        "bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES, *KINDS], 5400, {}, CPU_ARM64, architecture="arm64"
     ),
-    "bookworm": Row("bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES], 2100),
-    "unstable": Row("unstable", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES], 2100, {}, CPU_CX16),
-    "trixie": Row("trixie", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES], 2100),
+    "bookworm": Row("bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES, *KINDS], 5400),
+    "unstable": Row("unstable", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES, *KINDS], 5400, {}, CPU_CX16),
+    "trixie": Row("trixie", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES, *KINDS], 5400),
     "unstable-syscall": Row("unstable", [*LOAD, *REQUESTS], 1500, SYSCALL, CPU_CX16),
     "trixie-syscall": Row("trixie", [*LOAD, *REQUESTS], 1500, SYSCALL),
     "bullseye": Row("bullseye", [f"{GUEST}/test_floor.py"], 120),
@@ -120,6 +128,7 @@ def command(row, tests):
         "PYTHONPATH": GUEST,
         "PYTHONDONTWRITEBYTECODE": "1",
         "WORKLOAD_TEST_EMULATED": "1",
+        "WORKLOAD_TEST_FAILED": "/run/results/failed",
         **row.environment,
     }
     words = [f"{name}={value}" for name, value in settings.items()]
