@@ -6,6 +6,9 @@ import struct
 
 REQUEST = b"q" * 100
 ANSWER_BYTES = 100
+# A client may have its answer, and read its clock, before the server has returned from its send: it
+# may be woken on the server's CPU. So much later than that the server has, on a busy machine, too.
+RETURN_SECONDS = 0.2
 
 
 def receive(client, size=ANSWER_BYTES):

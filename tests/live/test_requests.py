@@ -85,7 +85,7 @@ def saturated(exporter, start_for_module):
 
 
 def test_every_request_to_saturated_workers_is_counted_with_its_times(exporter, start):
-    """No less than the server sleeps, no more than the clients wait."""
+    """No less than the server sleeps, no more than clients wait: 2 % for their clocks (RETURN_SECONDS)."""
     server = start(Service, "pool_server", workers=4, service_us=20000)
     exporter.workload_of(server.port)
     load = start(Load, server.port, clients=20, requests=SATURATING)
@@ -98,7 +98,7 @@ def test_every_request_to_saturated_workers_is_counted_with_its_times(exporter, 
     assert service >= SATURATING * 0.02
     assert queue > service, "of 20 clients 16 wait"
     assert end.seconds("duration") == pytest.approx(queue + service, rel=1e-9)
-    assert (queue + service) * 1e9 <= client["response_ns"]
+    assert (queue + service) * 1e9 <= 1.02 * client["response_ns"]
 
 
 @pytest.mark.times
