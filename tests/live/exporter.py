@@ -162,7 +162,10 @@ class Exporter:
     def wait_for_end(
         self, port, requests, abandoned=(0, 0), unrequested=0, goodbyes=0, unanswered=0, **labels
     ):
-        """Waits until exactly this was counted and nothing is open; returns the endpoint."""
+        """
+        Waits until exactly this was counted and nothing is open; returns the endpoint, of a scrape
+        that began after that.
+        """
         expected = {
             "requests": (requests,) * 3,
             "abandoned": abandoned,
@@ -171,7 +174,10 @@ class Exporter:
             "unanswered": unanswered,
             "open": (0, 0, 0, 0),
         }
-        return self.wait_for_endpoint(port, Endpoint.outcome, expected, **labels)
+        self.wait_for_endpoint(port, Endpoint.outcome, expected, **labels)
+        end = Endpoint(self.scrape(), port, **labels)
+        assert end.outcome() == expected
+        return end
 
     def workload_of(self, port):
         """The name under which the exporter shows who listens on @port."""

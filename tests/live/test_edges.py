@@ -203,8 +203,8 @@ def it_is_lost_in_public(exporter, case):
     case.client.sendall(REQUEST)
     receive(case.client, 30000)
     case.client.close()
-    end = exporter.wait_for_end(case.port, 0)
-    assert unpaired(end.scrape) >= before + 1
+    exporter.wait_for_end(case.port, 0)
+    exporter.wait_until(lambda s: unpaired(s) >= before + 1)
 
 
 def unpaired(scrape):
