@@ -6,9 +6,10 @@ import struct
 
 REQUEST = b"q" * 100
 ANSWER_BYTES = 100
-# A client may have its answer, and read its clock, before the server has returned from its send: it
-# may be woken on the server's CPU. So much later than that the server has, on a busy machine, too.
-RETURN_SECONDS = 0.2
+# So much may lie between what a client does and what is seen of it, on a busy machine: a segment is
+# taken in after the send has returned (ksoftirqd), and a client that is woken by an answer on the
+# server's CPU reads its clock before the server has returned from its send.
+LATE_SECONDS = 0.2
 
 
 def receive(client, size=ANSWER_BYTES):

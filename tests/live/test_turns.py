@@ -12,14 +12,14 @@ import time
 
 import pytest
 
-from clients import REQUEST, RETURN_SECONDS, exchange, receive
+from clients import LATE_SECONDS, REQUEST, exchange, receive
 from databases import MariaDB
 from exposition import Endpoint
 from services import Nginx, Redis, TlsServer
 
 TURNS = 5
 THINK_SECONDS = 0.3
-LATE_SECONDS = 0.05
+BODY_SECONDS = 0.05
 SWEEP_SECONDS = 1.1  # after that a sweep has passed
 BODY = b"b" * 1000
 HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
@@ -49,7 +49,7 @@ class Asking:
         self.seconds += time.monotonic()
 
     def check(self, end):
-        """No client's think time is in them: of one turn's at most (RETURN_SECONDS)."""
+        """No client's think time is in them: of one turn's at most (LATE_SECONDS)."""
         assert 0 < end.seconds("duration") <= self.seconds + THINK_SECONDS
         assert end.seconds("duration") == pytest.approx(
             end.seconds("queue") + end.seconds("service"), rel=1e-9
@@ -74,7 +74,7 @@ def test_a_body_that_comes_after_the_answer_is_no_request(
         ask(first)
     for _ in range(TURNS):
         ask(HEAD + b"\r\n")
-        time.sleep(LATE_SECONDS)
+        time.sleep(BODY_SECONDS)
         client.sendall(BODY)
         time.sleep(THINK_SECONDS)
     assert first or exporter.endpoint(nginx.port).get("workload_requests_in_service") == 0
@@ -93,7 +93,7 @@ def test_a_refused_upload_ends_with_its_answer(exporter, start, connect, tmp_pat
         with asking:
             client.sendall(HEAD + b"\r\n")
             answer(client, b"</html>\r\n")
-        time.sleep(LATE_SECONDS)
+        time.sleep(BODY_SECONDS)
         client.sendall(BODY)
         client.close()
     end = exporter.wait_for_endpoint(nginx.port, lambda e: (e.counts(), e.gauges()), ((TURNS,) * 3, (0,) * 4))
@@ -122,7 +122,7 @@ def test_a_body_that_the_server_asks_for_belongs_to_its_request(exporter, start,
         took += time.monotonic()
     client.close()
     end = exporter.wait_for_end(nginx.port, TURNS)
-    assert TURNS * SWEEP_SECONDS <= end.seconds("service") <= took + RETURN_SECONDS
+    assert TURNS * SWEEP_SECONDS <= end.seconds("service") <= took + LATE_SECONDS
     assert seen == [1] * TURNS
 
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from clients import REQUEST, RETURN_SECONDS, receive
+from clients import LATE_SECONDS, REQUEST, receive
 from exposition import Endpoint, Pool, PoolChange
 from services import JavaPool, Load, Service, Tasks
 from utilization import Utilization
@@ -204,7 +204,7 @@ def test_who_is_parked_in_a_request_is_idle_from_its_end_on(exporter, talk):
     time.sleep(2 * WINDOW_SECONDS)
     after = exporter.scrape()
     assert talkers(after, workload, "idle") == 1
-    assert least <= Pool(after, workload, "talker-#").seconds("wait") <= end - begin + RETURN_SECONDS
+    assert least <= Pool(after, workload, "talker-#").seconds("wait") <= end - begin + LATE_SECONDS
     assert Pool(after, workload, "talker-#").seconds("idle") > WINDOW_SECONDS
     case.server.ask("go")
 
