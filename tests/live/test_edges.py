@@ -102,6 +102,7 @@ def test_bytes_that_are_read_after_the_server_has_ended_its_side_count(exporter,
     exporter.wait_for_endpoint(case.port, received_and_sent, (1100, 100))
 
 
+@pytest.mark.bounds
 def test_service_ends_with_the_last_write(exporter, talk):
     case = talk("read:100,write:10,sleep:100,write:10,sleep:100,write:10,sleep:400")
     began = time.monotonic()
@@ -269,6 +270,7 @@ def timed_exchange(client):
     return time.monotonic() - began
 
 
+@pytest.mark.bounds
 def test_an_answered_request_is_counted_while_its_connection_idles(exporter, talk):
     case = talk("read:100,write:100,loop")
     took = timed_exchange(case.client)
@@ -281,6 +283,7 @@ def test_an_answered_request_is_counted_while_its_connection_idles(exporter, tal
     assert end.seconds("duration") <= took + LATE_SECONDS
 
 
+@pytest.mark.bounds
 def test_every_request_of_a_connection_has_its_queue_time(exporter, talk):
     case = talk("wait,read:100,write:100,loop")
     least = most = 0
@@ -347,6 +350,7 @@ def test_pipelined_requests_read_one_by_one_are_counted_each(exporter, talk):
     assert 0.2 <= end.seconds("queue") <= 2 * took - 0.2
 
 
+@pytest.mark.bounds
 def test_each_pipelined_request_has_waited_since_it_arrived(exporter, talk):
     """Three come one after the other while the server is stuck, which then reads one by one."""
     case = talk("wait," + "read:100,write:100," * 3 + "eof")
@@ -394,6 +398,7 @@ def test_a_request_behind_an_answered_one_that_is_never_read_is_abandoned(export
     exporter.wait_for_end(case.port, 1, abandoned=(1, 0))
 
 
+@pytest.mark.bounds
 def test_a_request_that_arrives_during_another_waits_from_then_on(exporter, talk):
     case = talk("read:100,wait,write:100,loop")
     began = time.monotonic()

@@ -16,6 +16,7 @@ STEP_SECONDS = 0.3
 LOCK_SECONDS = 0.5
 
 
+@pytest.mark.bounds
 def test_one_request_waits_is_served_and_is_counted(exporter, talk):
     case = talk("wait,read:100,wait,write:100,eof")
     began = time.monotonic()
@@ -60,6 +61,7 @@ def test_one_wait_for_a_lock_is_counted(exporter, start, connect):
     assert seconds <= own["lock_wait_ns"] / 1e9
 
 
+@pytest.mark.bounds
 def test_one_thread_is_counted_and_idle_until_it_serves(exporter, start, connect):
     server = start(Service, "pool_server", workers=1, service_us=int(LOCK_SECONDS * 1e6))
     workload = exporter.workload_of(server.port)

@@ -203,12 +203,6 @@ def check_stuck_then_released(exporter, server, clients, accept_queue):
     waited = end.seconds("queue") - before.seconds("queue")
     least, most = sum(released - at for at in sent.ended), sum(answered - at for at in sent.began)
     assert least - LATE_SECONDS <= waited <= most
-    return released, sent, waited
-
-
-def check_waits(released, sent, waited):
-    """On a quiet machine requests are read as soon as they can be."""
-    assert waited == pytest.approx(sum(released - at for at in sent.began), rel=0.03)
 
 
 def in_service(endpoint):
@@ -267,25 +261,18 @@ def test_between_two_sweeps_a_request_that_is_served_meanwhile_does_not_age(expo
     assert oldest(exporter.endpoint(server.port)) in (0, oldest(swept))
 
 
-def stuck_workers(exporter, start, connect):
+@pytest.mark.bounds
+def test_stuck_workers_show_ten_queued_requests(exporter, start, connect):
     server = start(Service, "pool_server", workers=4)
     exporter.workload_of(server.port)
     server.ask("stuck")
     clients = [connect(server.port) for _ in range(10)]
     # The four workers were in accept() already: each takes a connection, but does not read.
-    return check_stuck_then_released(exporter, server, clients, accept_queue=6)
+    check_stuck_then_released(exporter, server, clients, accept_queue=6)
 
 
-def test_stuck_workers_show_ten_queued_requests(exporter, start, connect):
-    stuck_workers(exporter, start, connect)
-
-
-@pytest.mark.times
-def test_requests_at_stuck_workers_have_waited_until_they_are_released(exporter, start, connect):
-    check_waits(*stuck_workers(exporter, start, connect))
-
-
-def stuck_event_loop(exporter, start, connect):
+@pytest.mark.bounds
+def test_stuck_event_loop_shows_ten_queued_requests(exporter, start, connect):
     server = start(Service, "epoll_server")
     exporter.workload_of(server.port)
     accepted = [connect(server.port) for _ in range(5)]
@@ -294,16 +281,7 @@ def stuck_event_loop(exporter, start, connect):
     exporter.wait_for_endpoint(server.port, Endpoint.counts, (5, 5, 5))
     server.ask("stuck")
     clients = accepted + [connect(server.port) for _ in range(5)]
-    return check_stuck_then_released(exporter, server, clients, accept_queue=5)
-
-
-def test_stuck_event_loop_shows_ten_queued_requests(exporter, start, connect):
-    stuck_event_loop(exporter, start, connect)
-
-
-@pytest.mark.times
-def test_requests_at_a_stuck_event_loop_have_waited_until_it_is_released(exporter, start, connect):
-    check_waits(*stuck_event_loop(exporter, start, connect))
+    check_stuck_then_released(exporter, server, clients, accept_queue=5)
 
 
 @pytest.mark.parametrize("response_bytes", [100, 0], ids=["answered", "closed"])

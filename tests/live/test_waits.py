@@ -188,6 +188,7 @@ def test_a_blocking_read_of_java_is_network(exporter, start, connect):
     exporter.wait_for_equal(lambda s: Pool(s, workload, pool).threads("idle"), 4)
 
 
+@pytest.mark.bounds
 def test_who_is_parked_in_a_request_is_idle_from_its_end_on(exporter, talk):
     """Another thread answers, and nobody wakes the one that has read it; nor looks at the time."""
     case = talk("read:100,stream:50,wait")
