@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What a failed test leaves for whoever looks for the reason: a folder of its own below build/failed
-with the failure and all that was printed, logs and last pages of the exporters that ran, logs of
-the servers, versions, and the seed of names and ports (WORKLOAD_TEST_SEED=... repeats them).
+What a failed test leaves, to find the reason: a folder of its own below build/failed with the failure
+and all that was printed, logs and last pages of the exporters that ran, logs of the servers,
+versions, and the seed of names and ports (WORKLOAD_TEST_SEED=... repeats them).
 """
 
 import os
@@ -46,7 +46,7 @@ def _versions(nodeid):
 
 
 def _exporters():
-    """Those that the tests have started and that have not been forgotten."""
+    """All that the tests of this process have started."""
     module = sys.modules.get("exporter")
     return sorted(module.Exporter.started, key=lambda each: each.pid) if module else []
 
@@ -83,7 +83,7 @@ def pytest_runtest_makereport(item):
             folder = _leave(item, report)
         except OSError as error:
             folder = f"nothing: {error}"
-        report.sections.append(("left for whoever looks", str(folder)))
+        report.sections.append(("evidence", str(folder)))
 
 
 def pytest_report_header():
