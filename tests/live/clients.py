@@ -35,6 +35,15 @@ def exchange_once(client):
     client.close()
 
 
+def hold_back(client):
+    """
+    What it sends goes out with the end of the connection: a server that closes as soon as it has
+    read would at times close first, which is no goodbye.
+    """
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+
+
 def reset(client):
     """Closes with RST in place of FIN."""
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

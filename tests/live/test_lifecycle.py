@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clients import REQUEST, exchange, receive
+from clients import REQUEST, exchange, hold_back, receive
 from exposition import Endpoint, Pool
 from exporter import Exporter
 from services import JavaPool, Load, Process, Service
@@ -313,6 +313,7 @@ def test_a_reused_descriptor_is_a_new_connection(exporter, start, connect):
     exporter.workload_of(server.port)
     for _ in range(20):
         cut_off = connect(server.port)
+        hold_back(cut_off)
         cut_off.sendall(REQUEST)
         cut_off.close()
         client = connect(server.port)

@@ -136,8 +136,8 @@ def test_a_pool_keeps_its_total_while_its_threads_come_and_go(exporter, start):
         assert pool.threads() >= 2
         last = pool.seconds()
         time.sleep(0.2)
-    exporter.wait_until(lambda s: started_and_exited(Pool(s, workload, LOCKERS)) == (802, 800))
-    assert Pool(exporter.scrape(), workload, LOCKERS).threads() == 2
+    end = exporter.settled(lambda s: started_and_exited(Pool(s, workload, LOCKERS)) == (802, 800))
+    assert Pool(end, workload, LOCKERS).threads() == 2
     server.ask("finish")
 
 

@@ -22,7 +22,7 @@ struct load {
 	long clients;
 	long requests; /* 0: no limit */
 	uint64_t end_ns; /* 0: no limit */
-	uint64_t issued; /* atomic */
+	uint64_t issued; /* atomic; begins with one of each client, however late that runs */
 };
 
 struct client {
@@ -112,12 +112,12 @@ static void *client_main(void *argument)
 	if (!buffer)
 		die("calloc");
 	thread_name_set("client", client->number);
-	while (!load_over(load)) {
+	do {
 		if (gap)
 			clock_sleep_until(planned);
 		request_measure(client, &fd, buffer, gap ? planned : clock_now_ns());
 		planned += gap;
-	}
+	} while (!load_over(load));
 	if (fd >= 0)
 		close(fd);
 	free(buffer);
@@ -165,6 +165,7 @@ static void load_run(struct load *load)
 
 	if (!clients)
 		die("calloc");
+	load->issued = (uint64_t)load->clients;
 	for (i = 0; i < load->clients; i++) {
 		clients[i].load = load;
 		clients[i].number = i;
@@ -199,6 +200,9 @@ int main(int argc, char **argv)
 	options_parse(options, argc, argv);
 	if (load.request_bytes > MESSAGE_MAX || load.response_bytes > MESSAGE_MAX || !load.clients)
 		die("messages are at most %d bytes, clients at least one", MESSAGE_MAX);
+	if (load.requests && load.requests < load.clients)
+		die("each of %ld clients sends at least one of %ld requests", load.clients,
+		    load.requests);
 	if (getaddrinfo(address, port, &hints, &load.server))
 		die("not an address: %s port %s", address, port);
 	sigaction(SIGTERM, &action, NULL);
