@@ -37,8 +37,8 @@ def exchange_once(client):
 
 def hold_back(client):
     """
-    What it sends goes out with the end of the connection: a server that closes as soon as it has
-    read would at times close first, which is no goodbye.
+    What it sends goes out with the end of the connection, and is a goodbye for sure: a server that
+    closes as soon as it has read would at times be first, and a client may lose its CPU in between.
     """
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)

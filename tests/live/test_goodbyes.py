@@ -81,16 +81,18 @@ def leavers(endpoint):
 
 
 @pytest.mark.bounds
-@pytest.mark.parametrize("server, unrequested", [(PostgreSQL, 0), (MariaDB, CONNECTIONS)])
+@pytest.mark.parametrize(
+    "server, unrequested", [(PostgreSQL, 0), (MariaDB, CONNECTIONS)], ids=["postgresql", "mariadb"]
+)
 def test_who_leaves_a_database_says_goodbye(exporter, start, server, unrequested):
-    """A client whose CPU is taken away between its last message and its end has given up."""
+    """One whose end is seen more than 10 ms after its last message has given up."""
     database = start(server)
     exporter.workload_of(database.port)
     for _ in range(CONNECTIONS):
         database.query()
     end = exporter.wait_for_endpoint(database.port, leavers, CONNECTIONS)
     late = end.abandoned()[1]
-    assert late <= bound(0, CONNECTIONS / 4)
+    assert late <= bound(0, CONNECTIONS / 10)
     exporter.wait_for_end(
         database.port,
         2 * CONNECTIONS,
