@@ -182,11 +182,11 @@ static bool request_serve(struct worker *worker, int fd, char *buffer)
 	begin = clock_now_ns();
 	__atomic_fetch_sub(&worker->busy_ns, (int64_t)begin, __ATOMIC_SEQ_CST);
 	work(server);
+	count_add(&server->requests, 1); /* first: who has its answer may ask how many there were */
 	sent = io_write_all(fd, buffer, (size_t)server->response_bytes);
 	end = clock_now_ns();
 	__atomic_fetch_add(&worker->busy_ns, (int64_t)end, __ATOMIC_SEQ_CST);
 	count_add(&server->service_ns, end - begin);
-	count_add(&server->requests, 1);
 	return sent && server->response_bytes;
 }
 
