@@ -41,6 +41,7 @@ struct worker {
 struct server {
 	int listener;
 	long workers_count;
+	long workers_named; /* those that have their name */
 	struct worker *workers;
 	long request_bytes;
 	long response_bytes;
@@ -276,6 +277,7 @@ static void *worker_main(void *argument)
 		die("calloc");
 	if (server->named)
 		thread_name_set("worker", worker - server->workers);
+	__atomic_fetch_add(&server->workers_named, 1, __ATOMIC_RELEASE);
 	for (;;) {
 		int fd;
 
@@ -313,6 +315,9 @@ static void workers_start(struct server *server)
 		server->workers[i].server = server;
 		thread_start(worker_main, &server->workers[i]);
 	}
+	/* A client may look for them by name. No lock, as waits for locks are what is measured. */
+	while (__atomic_load_n(&server->workers_named, __ATOMIC_ACQUIRE) < server->workers_count)
+		clock_sleep_us(100);
 }
 
 static void threads_start(struct server *server)
