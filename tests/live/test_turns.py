@@ -261,6 +261,8 @@ def test_who_waits_for_answers_is_not_multiplexed(exporter, start, tmp_path, opt
     exporter.workload_of(redis.port)
     command = ["redis-benchmark", "-p", str(redis.port), "-n", "20000", "-c", "10", "-t", "set"]
     subprocess.run([*command, *options], check=True, capture_output=True, timeout=60)
-    end = exporter.wait_for_endpoint(redis.port, lambda e: e.gauges()[3], 0)
+    end = Endpoint(
+        exporter.settled(lambda s: Endpoint(s, redis.port).gauges()[3] == 0), redis.port
+    )
     assert end.get("workload_multiplexed_connections_total") == 0
     assert end.counts()[0] >= 20000 / (16 if options else 1)
