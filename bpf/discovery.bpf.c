@@ -132,7 +132,7 @@ static inline void connection_born(struct sock *sk)
 }
 
 /* TCP is done with @sk, which nobody has open any more: its state goes with it. */
-SPARED_PROG("tp_btf/tcp_destroy_sock", discovery_destroy, struct sock *sk)
+SOFTIRQ_PROG("tp_btf/tcp_destroy_sock", discovery_destroy, struct sock *sk)
 {
 	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
 
@@ -143,8 +143,8 @@ SPARED_PROG("tp_btf/tcp_destroy_sock", discovery_destroy, struct sock *sk)
 	return 0;
 }
 
-SPARED_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int oldstate,
-	    int newstate)
+SOFTIRQ_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, int oldstate,
+	     int newstate)
 {
 	struct tracked *tracked;
 

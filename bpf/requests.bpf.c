@@ -83,7 +83,7 @@ static inline struct file *reader_file(struct sock *sk, const struct tracked *tr
 	return socket ? socket->file : NULL;
 }
 
-SPARED_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
+SOFTIRQ_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 {
 	struct tracked *tracked = tracked_of(sk);
 	const struct tcp_sock *tcp;
@@ -234,8 +234,8 @@ static inline void client_left(struct tracked *tracked, struct sock *sk)
 }
 
 /* Leaving the states in which answers can be sent ends a connection for us. */
-SPARED_PROG("tp_btf/inet_sock_set_state", requests_state, struct sock *sk, int oldstate,
-	    int newstate)
+SOFTIRQ_PROG("tp_btf/inet_sock_set_state", requests_state, struct sock *sk, int oldstate,
+	     int newstate)
 {
 	struct tracked *tracked;
 	struct stream stream;

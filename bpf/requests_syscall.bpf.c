@@ -151,8 +151,8 @@ static inline void connection_leaves(struct sock *sk, struct tracked *tracked, i
 	connection_closed(tracked, socket ? socket->file : NULL, &stream);
 }
 
-SPARED_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, int oldstate,
-	    int newstate)
+SOFTIRQ_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, int oldstate,
+	     int newstate)
 {
 	struct tracked *tracked;
 	__u64 key = (__u64)sk;
@@ -203,7 +203,7 @@ static inline int segment_readable(struct sock *sk, struct sk_buff *skb, __u32 *
 	return (__s32)length > 0 && (__s32)(sequence - next) <= 0 && (__s32)(*end - next) > 0;
 }
 
-SPARED_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_buff *skb)
+SOFTIRQ_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_buff *skb)
 {
 	struct tracked *tracked = connection_of(sk);
 	__u32 end, acked = 0;

@@ -10,7 +10,6 @@ const volatile __u32 shards = 1; /* a power of two, at most SHARDS_MAX */
 const volatile __u32 endpoints_max = 1; /* slots of tables that the loader sizes */
 const volatile __u32 pools_max = 1;
 const volatile __u32 hierarchy = 0; /* of cgroups, version 1; 0: none, see set_cgroup_v1() */
-const volatile bool spares = true; /* are loaded: see lib/spares.h */
 const volatile bool storage_refuses = true; /* look-ups of busy task storage (before Linux 6.2) */
 const volatile __u32 mib_overflows = 0; /* where TcpExt's ListenOverflows is in struct linux_mib */
 const volatile __u32 mib_deferred = 0; /* and TCPDeferAcceptDrop */

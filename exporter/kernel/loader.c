@@ -488,7 +488,7 @@ struct bpf_program *loader_program(const struct loader *loader, const char *name
 
 uint64_t loader_skipped(const struct loader *loader)
 {
-	return spares_skipped(loader->programs, loader->probes_len);
+	return spares_skipped(loader->programs, loader->probes_len, loader->knobs.spares);
 }
 
 size_t loader_programs(const struct loader *loader, struct program_row *rows, size_t cap)

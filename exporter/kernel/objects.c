@@ -27,7 +27,6 @@
 		skeleton->rodata->endpoints_max = knobs->sizes.endpoints;               \
 		skeleton->rodata->pools_max = knobs->sizes.pools;                       \
 		skeleton->rodata->hierarchy = knobs->hierarchy;                         \
-		skeleton->rodata->spares = knobs->spares;                               \
 		skeleton->rodata->casts = knobs->casts;                                 \
 		skeleton->rodata->storage_refuses = knobs->storage_refuses;             \
 		skeleton->rodata->mib_overflows = knobs->mib_overflows;                 \

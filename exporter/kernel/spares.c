@@ -8,7 +8,8 @@
 
 #include "kernel/programs.h"
 
-#define SPARE "_spare" /* in the names of spares, see SPARED_PROG */
+#define SPARE "_spare" /* in the names of spares, see PROG_COPIES */
+#define SOFTIRQ "_softirq" /* in those of copies that are free in a softirq */
 /*
  * What holds the list of a tracepoint's programs since it no longer disables preemption
  * (include/linux/tracepoint.h, guard(srcu_fast_notrace)).
@@ -43,14 +44,15 @@ static uint64_t program_skipped(const struct bpf_program *program)
 	return program_info_read(program, &info) ? 0 : info.recursion_misses;
 }
 
-uint64_t spares_skipped(struct bpf_program *const *programs, size_t len)
+uint64_t spares_skipped(struct bpf_program *const *programs, size_t len, bool preempted)
 {
 	uint64_t all = 0, least = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		uint64_t skipped = program_skipped(programs[i]);
+		bool softirq = strstr(bpf_program__name(programs[i]), SOFTIRQ);
+		uint64_t skipped = softirq && !preempted ? 0 : program_skipped(programs[i]);
 
-		if (!program_is_spare(programs[i])) {
+		if (!softirq && !program_is_spare(programs[i])) {
 			all += least;
 			least = skipped;
 		} else if (skipped < least) {

@@ -24,10 +24,12 @@ bool spares_are_needed(const struct btf *types);
 void spares_leave_out(struct bpf_object *object);
 
 /*
- * Of the programs, as an object lists them (spares after what they are spares of), how many events
- * were skipped because all copies were running on the same CPU: for each hook the least that any
- * copy has skipped (recursion_misses of struct bpf_prog_info), which can only be too many.
+ * Of the programs, as an object lists them (copies after what they are copies of), how many events
+ * were skipped because all copies were running on the same CPU. @preempted: spares_are_needed().
+ * Then it is for each hook the least that any copy has skipped (recursion_misses of struct
+ * bpf_prog_info), which can only be too many. Without that a copy for softirqs has seen what the
+ * program has not: nothing else interrupts it.
  */
-uint64_t spares_skipped(struct bpf_program *const *programs, size_t len);
+uint64_t spares_skipped(struct bpf_program *const *programs, size_t len, bool preempted);
 
 #endif
