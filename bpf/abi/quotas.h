@@ -15,8 +15,16 @@
 /* Array `quotas`, one of each kind. */
 struct quota {
 	__u64 max; /* set by user space; 0: no bound */
-	__u64 held; /* that have state now */
+	__u64 taken; /* times that state was made */
+	__u64 given; /* and that it ended; put right by user space, see quotas_recount() */
+	__u64 met; /* that a walk over all of them has met, set to 0 by user space before it */
 };
+
+/* How many have state now. */
+static inline __s64 quota_held(const struct quota *quota)
+{
+	return (__s64)(quota->taken - quota->given);
+}
 
 /*
  * Whether there is room for another one. The last eighth is for those that begin something:
@@ -26,7 +34,7 @@ static inline int quota_left(const struct quota *quota, int begins)
 {
 	__u64 max = begins ? quota->max : quota->max - quota->max / 8;
 
-	return !quota->max || (__s64)quota->held < (__s64)max;
+	return !quota->max || quota_held(quota) < (__s64)max;
 }
 
 #endif

@@ -102,7 +102,7 @@ static inline int quota_take(__u32 kind, int begins)
 
 	if (!quota || !quota_left(quota, begins))
 		return 0;
-	__sync_fetch_and_add(&quota->held, 1);
+	__sync_fetch_and_add(&quota->taken, 1);
 	return 1;
 }
 
@@ -111,7 +111,16 @@ static inline void quota_give(__u32 kind)
 	struct quota *quota = bpf_map_lookup_elem(&quotas, &kind);
 
 	if (quota)
-		__sync_fetch_and_add(&quota->held, -1);
+		__sync_fetch_and_add(&quota->given, 1);
+}
+
+/* A walk has met one of @kind that has state. */
+static inline void quota_meet(__u32 kind)
+{
+	struct quota *quota = bpf_map_lookup_elem(&quotas, &kind);
+
+	if (quota)
+		quota->met++;
 }
 
 /* Wakes user space, which looks at all trees. */

@@ -343,6 +343,23 @@ int requests_sweep_listeners(struct bpf_iter__bpf_sk_storage_map *ctx)
 	return 0;
 }
 
+/* Counts the sockets that have state: of some the end was not seen. One walk at a time. */
+SEC("iter/bpf_sk_storage_map")
+int requests_recount(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct tracked *tracked = ctx->value;
+	struct sock *sk = ctx->sk;
+
+	if (!sk || !tracked)
+		return 0;
+	walk_pause(ctx->meta);
+	/* A connection whose first event was not seen has its listener's still: it took nothing. */
+	if (tracked->held == HELD_BY_CONNECTION ||
+	    (tracked->held == HELD_BY_LISTENER && sk->__sk_common.skc_state == TCP_LISTEN))
+		quota_meet(QUOTA_SOCKETS);
+	return 0;
+}
+
 /* Whether the thread that has begun to answer is still at it: HELD_. */
 static inline __u32 connection_held(const struct tracked *tracked, __u64 now)
 {

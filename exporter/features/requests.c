@@ -19,6 +19,7 @@
 #include "model/ledger_kinds.h"
 
 #define SWEEP_NS 1000000000ULL /* gauges of sockets are not taken more often than this */
+#define RECOUNT_NS 10000000000ULL /* nor are all that have state counted */
 /*
  * An event that another CPU has begun before a slot was closed is added to it within microseconds,
  * or once a virtual CPU that stands still runs again.
@@ -30,9 +31,9 @@ struct requests {
 	struct kernel *kernel;
 	struct view info, shards, gauges;
 	int slots, free; /* descriptors: which slot an endpoint has; slots without one */
-	uint64_t swept_ns; /* when the gauges were taken, CLOCK_MONOTONIC */
+	uint64_t swept_ns, recounted_ns; /* when the gauges were taken, and all sockets counted */
 	uint64_t *closed_ns; /* of each slot: when it was closed; 0: it is not */
-	struct budget_cost sweep, read;
+	struct budget_cost sweep, recount, read;
 };
 
 /* Which endpoint a slot is. */
@@ -162,6 +163,15 @@ static int requests_sweep(void *state, struct collection *collection, uint64_t n
 	return loader_walk(requests->kernel->loader, WALK_SOCKETS);
 }
 
+static int requests_recount(void *state, struct collection *collection, uint64_t now_ns)
+{
+	struct requests *requests = state;
+
+	(void)collection;
+	requests->recounted_ns = now_ns;
+	return quotas_recount(requests->kernel);
+}
+
 static int requests_read(void *state, struct collection *collection, uint64_t now_ns)
 {
 	struct requests *requests = state;
@@ -188,12 +198,15 @@ static int requests_read(void *state, struct collection *collection, uint64_t no
 static int requests_collect(void *state, struct collection *collection)
 {
 	struct requests *requests = state;
-	int swept = 0, r;
+	int swept = 0, counted = 0, r;
 
 	if (clock_monotonic_ns() - requests->swept_ns >= SWEEP_NS)
 		swept = collection_step(collection, &requests->sweep, requests_sweep, requests);
+	if (clock_monotonic_ns() - requests->recounted_ns >= RECOUNT_NS)
+		counted = collection_step(collection, &requests->recount, requests_recount,
+					  requests);
 	r = collection_step(collection, &requests->read, requests_read, requests);
-	return r ? r : swept;
+	return r ? r : swept ? swept : counted;
 }
 
 static void requests_show(const struct ledger *ledger, struct snapshot *snapshot)
@@ -332,6 +345,7 @@ const struct feature feature_requests = {
 			{ "requests_sweep", WALK_SOCKETS, { LANE_LIST(LANE) } },
 #undef LANE
 			{ "requests_sweep_connections", WALK_SOCKETS, { "connections" } },
+			{ "requests_recount", WALK_TRACKED, { "sockets" } },
 		},
 	},
 	.collector = true,

@@ -20,7 +20,7 @@
 
 #define LOADER_FEATURES_MAX 8U
 #define FEATURE_BACKENDS_MAX 2U
-#define FEATURE_WALKS_MAX 4U
+#define FEATURE_WALKS_MAX 5U
 #define BACKEND_AUTO (-1)
 
 struct loader;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/quotas.h"
 
+#include <errno.h>
 #include <stddef.h>
 
 #define SOCKET_BYTES 640U
@@ -39,11 +40,12 @@ void quotas_set(struct kernel *kernel, const struct quotas_fit *fit)
 struct map_row quotas_row(struct kernel *kernel, unsigned int kind, const char *name)
 {
 	const struct quota *quota = view_at(&kernel->quotas, kind);
+	int64_t held;
 
 	if (!quota)
 		return (struct map_row){ .map = name };
-	return (struct map_row){ name, __atomic_load_n(&quota->held, __ATOMIC_RELAXED),
-				 quota->max };
+	held = quota_held(quota);
+	return (struct map_row){ name, held > 0 ? (uint64_t)held : 0, quota->max };
 }
 
 bool quotas_have_room(struct kernel *kernel, unsigned int kind)
@@ -51,4 +53,40 @@ bool quotas_have_room(struct kernel *kernel, unsigned int kind)
 	const struct quota *quota = view_at(&kernel->quotas, kind);
 
 	return quota && quota_left(quota, 0);
+}
+
+/*
+ * Since @before the walk has met @quota->met. What has come meanwhile it may have met or not, and
+ * what has gone: there are no more than those met and those that came, and no fewer than those met
+ * without those that went.
+ */
+static void quota_correct(struct quota *quota, const struct quota *before)
+{
+	uint64_t given = __atomic_load_n(&quota->given, __ATOMIC_ACQUIRE);
+	uint64_t taken = __atomic_load_n(&quota->taken, __ATOMIC_ACQUIRE);
+	int64_t most = (int64_t)(quota->met + (taken - before->taken));
+	int64_t least = (int64_t)(quota->met - (given - before->given));
+	int64_t held = (int64_t)(taken - given);
+	int64_t kept = held > most ? most : held < least ? least : held;
+
+	__atomic_fetch_add(&quota->given, (uint64_t)(held - kept), __ATOMIC_RELAXED);
+}
+
+int quotas_recount(struct kernel *kernel)
+{
+	struct quota *quota = view_at(&kernel->quotas, QUOTA_SOCKETS);
+	struct quota before;
+	int r;
+
+	if (!quota)
+		return -ENOMEM;
+	__atomic_store_n(&quota->met, 0, __ATOMIC_RELAXED);
+	before = (struct quota){
+		.given = __atomic_load_n(&quota->given, __ATOMIC_ACQUIRE),
+		.taken = __atomic_load_n(&quota->taken, __ATOMIC_ACQUIRE),
+	};
+	r = loader_walk(kernel->loader, WALK_TRACKED);
+	if (!r)
+		quota_correct(quota, &before);
+	return r;
 }

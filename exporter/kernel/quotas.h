@@ -35,4 +35,10 @@ struct map_row quotas_row(struct kernel *kernel, unsigned int kind, const char *
 /* Whether one more of @kind finds room. */
 bool quotas_have_room(struct kernel *kernel, unsigned int kind);
 
+/*
+ * Counts sockets by a walk over all of them, and puts right what is told by events: one that the
+ * kernel did not tell of would take its room for ever. 0, or a failure of loader_walk().
+ */
+int quotas_recount(struct kernel *kernel);
+
 #endif

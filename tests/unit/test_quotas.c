@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "abi/quotas.h"
+#include "core.h"
 #include "kernel/quotas.h"
 
 #define MIB (1024ULL * 1024ULL)
@@ -46,9 +47,9 @@ Test(quotas, where_nothing_is_left_there_is_a_bound_still)
 
 Test(quotas, the_last_eighth_is_for_those_that_begin_something)
 {
-	const struct quota seven = { .max = 64, .held = 56 }, full = { .max = 64, .held = 64 };
+	const struct quota seven = { .max = 64, .taken = 56 }, full = { .max = 64, .taken = 64 };
 
-	cr_expect(quota_left(&(struct quota){ .max = 64, .held = 55 }, 0));
+	cr_expect(quota_left(&(struct quota){ .max = 64, .taken = 55 }, 0));
 	cr_expect_not(quota_left(&seven, 0));
 	cr_expect(quota_left(&seven, 1));
 	cr_expect_not(quota_left(&full, 1));
@@ -56,5 +57,102 @@ Test(quotas, the_last_eighth_is_for_those_that_begin_something)
 
 Test(quotas, without_a_limit_there_is_no_bound)
 {
-	cr_expect(quota_left(&(struct quota){ .max = 0, .held = 1ULL << 40 }, 0));
+	cr_expect(quota_left(&(struct quota){ .max = 0, .taken = 1ULL << 40 }, 0));
+}
+
+/* What happens while sockets are counted: so many come, go, and are met. */
+struct meanwhile {
+	struct quota *quota;
+	uint64_t come, gone, met;
+};
+
+static int meet(void *arg, enum walk walk)
+{
+	const struct meanwhile *meanwhile = arg;
+
+	if (walk != WALK_TRACKED)
+		return 0;
+	cr_expect_eq(meanwhile->quota->met, 0);
+	meanwhile->quota->taken += meanwhile->come;
+	meanwhile->quota->given += meanwhile->gone;
+	meanwhile->quota->met += meanwhile->met;
+	return 0;
+}
+
+/* How many are held after 100 were, by all that was told of. */
+static int64_t recounted(uint64_t come, uint64_t gone, uint64_t met)
+{
+	struct core *core = core_start(features_collectors());
+	struct quota *quota = plain_at(core->loader, "quotas", QUOTA_SOCKETS);
+	struct meanwhile meanwhile = { quota, come, gone, met };
+	int64_t held;
+
+	*quota = (struct quota){ .taken = 5000, .given = 4900, .met = 77 };
+	core->walk = meet;
+	core->arg = &meanwhile;
+	cr_expect_eq(quotas_recount(&core->kernel), 0);
+	held = quota_held(quota);
+	core_stop(core);
+	return held;
+}
+
+Test(quotas, a_count_that_is_right_stays)
+{
+	cr_expect_eq(recounted(0, 0, 100), 100);
+	cr_expect_eq(recounted(10, 0, 100), 110, "those that came were not met");
+	cr_expect_eq(recounted(10, 0, 110), 110, "or were");
+	cr_expect_eq(recounted(0, 10, 100), 90, "those that went were met");
+	cr_expect_eq(recounted(0, 10, 90), 90, "or were not");
+}
+
+Test(quotas, sockets_whose_end_nobody_told_of_hold_no_room)
+{
+	cr_expect_eq(recounted(0, 0, 60), 60);
+	cr_expect_eq(recounted(10, 0, 60), 70);
+	cr_expect_eq(recounted(0, 10, 60), 60);
+}
+
+Test(quotas, sockets_that_nobody_told_of_take_room)
+{
+	cr_expect_eq(recounted(0, 0, 130), 130);
+	cr_expect_eq(recounted(10, 0, 130), 130);
+	cr_expect_eq(recounted(0, 10, 130), 120);
+}
+
+Test(quotas, a_walk_that_fails_changes_nothing)
+{
+	enum walk fails = WALK_TRACKED;
+	struct core *core = core_start(features_collectors());
+	struct quota *quota = plain_at(core->loader, "quotas", QUOTA_SOCKETS);
+
+	*quota = (struct quota){ .taken = 100 };
+	core->walk = core_walk_fails;
+	core->arg = &fails;
+	cr_expect_eq(quotas_recount(&core->kernel), -ENOMEM);
+	cr_expect_eq(quota_held(quota), 100);
+	core_stop(core);
+}
+
+Test(quotas, sockets_are_counted_every_ten_seconds)
+{
+	struct core *core = core_start(features_collectors());
+	size_t walks;
+
+	core_scrape(core);
+	walks = plain_walks(core->loader, WALK_TRACKED);
+	cr_expect_eq(walks, 1);
+	core_scrape(core);
+	cr_expect_eq(plain_walks(core->loader, WALK_TRACKED), 1);
+	core_stop(core);
+}
+
+Test(quotas, fewer_than_none_are_shown_as_none)
+{
+	struct core *core = core_start(features_collectors());
+	struct quota *quota = plain_at(core->loader, "quotas", QUOTA_SOCKETS);
+
+	*quota = (struct quota){ .max = 64, .taken = 5, .given = 7 };
+	cr_expect_eq(quotas_row(&core->kernel, QUOTA_SOCKETS, "sockets").entries, 0);
+	cr_expect(quotas_have_room(&core->kernel, QUOTA_SOCKETS));
+	core_stop(core);
 }

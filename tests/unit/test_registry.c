@@ -226,11 +226,11 @@ Test(registry, threads_beyond_the_memory_limit_are_looked_for_once_there_is_room
 
 	core_found(core, 1);
 	walks = plain_walks(core->loader, WALK_TASKS);
-	*quota = (struct quota){ .max = 64, .held = 60 };
+	*quota = (struct quota){ .max = 64, .taken = 60 };
 	*refused = 5;
 	refresh(core);
 	cr_expect_eq(plain_walks(core->loader, WALK_TASKS), walks);
-	quota->held = 10;
+	quota->given = 50;
 	refresh(core);
 	cr_expect_eq(plain_walks(core->loader, WALK_TASKS), walks + 1);
 	core->registry.sought_ns = 0;
