@@ -52,14 +52,18 @@ def test_lock_waits_are_what_threads_measure_themselves(exporter, start, mode, h
     check_waits(count, own["sleeps"], own["switches"], tolerance)
 
 
+UNSEEN = 0.01  # of the time: some machines show nobody when an agent of their host runs
+
+
 @pytest.mark.parametrize("mode", ["mutex", "robust", "rwlock", "pi"])
 def test_lock_state_and_lock_waits_tell_the_same(exporter, start, mode):
     """And no more than the threads' own clocks; a wait ends when the thread runs again."""
     pool, own = contend(exporter, start, mode=mode, threads=4, hold_sleep_us=2000)
     count, seconds = pool.mutex_waits()
     lock, runnable = pool.seconds("lock"), pool.seconds("runnable")
-    assert 0 < lock <= seconds <= lock + runnable
-    assert seconds * 1e9 <= own["wait_ns"]
+    assert 0 < lock <= seconds * (1 + UNSEEN)
+    assert seconds <= (lock + runnable) * (1 + UNSEEN)
+    assert seconds * 1e9 <= own["wait_ns"] * (1 + UNSEEN)
     assert 0 < count <= own["switches"]
 
 
