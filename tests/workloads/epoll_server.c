@@ -7,7 +7,6 @@
  *
  * Commands: `stuck` (the loop stands still), `release`, `stats`, `ports` (all of them), `quit`.
  */
-#include <poll.h>
 #include <sys/epoll.h>
 
 #include "workload.h"
@@ -53,7 +52,7 @@ static void connection_open(struct server *server, int listener)
 	new->fd = fd;
 	new->missing = (size_t)server->request_bytes;
 	if (server->tries) {
-		poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, -1);
+		io_wait(fd);
 		connection_serve(server, new);
 	}
 	epoll_add(server, fd, new);

@@ -55,7 +55,8 @@ struct talker {
 	int listener;
 	long uring; /* whether the script needs it */
 	long feed_ms;
-	struct talk *newest;
+	struct talk *newest; /* that has its upstream: touched atomically */
+	sem_t upstreams; /* 0: there is none yet */
 	uint64_t service_ns; /* touched atomically */
 };
 
@@ -212,19 +213,20 @@ static bool flood(const struct talk *talk, size_t size, int flags)
 	return sent == size;
 }
 
-static bool poll_in(int fd)
-{
-	struct pollfd wanted = { .fd = fd, .events = POLLIN };
-
-	return poll(&wanted, 1, -1) == 1;
-}
-
 static void feed(const struct talk *talk)
 {
 	/* Of the two one may be full, because nobody takes from it. */
 	if ((send(talk->upstream[1], "", 1, MSG_DONTWAIT) != 1 && errno != EAGAIN) ||
 	    (write(talk->upstream_pipe[1], "", 1) != 1 && errno != EAGAIN))
 		die("feed");
+}
+
+/* A client that has connected may be here before its connection has an upstream. */
+static void newest_feed(struct talker *talker)
+{
+	if (sem_wait(&talker->upstreams) || sem_post(&talker->upstreams))
+		die("no upstream");
+	feed(__atomic_load_n(&talker->newest, __ATOMIC_ACQUIRE));
 }
 
 static void *feeder_main(void *argument)
@@ -253,7 +255,7 @@ static bool take(const struct talk *talk, const char *how)
 		return read(fd, &byte, 1) == 1;
 	if (!strncmp(how, "pipe", 4))
 		return read(talk->upstream_pipe[0], &byte, 1) == 1;
-	while (poll_in(fd))
+	while (io_wait(fd))
 		if (recv(fd, &byte, 1, MSG_DONTWAIT) == 1)
 			return true;
 	return false;
@@ -349,7 +351,7 @@ static bool step_play(struct talk *talk, const char *step)
 	if (name_is(step, "pour"))
 		return flood(talk, size << 10, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (name_is(step, "pollin"))
-		return poll_in(talk->fd);
+		return io_wait(talk->fd);
 	if (name_is(step, "take"))
 		return take(talk, colon + 1);
 	if (name_is(step, "uring"))
@@ -389,7 +391,8 @@ static void upstream_open(struct talk *talk)
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, talk->upstream) || pipe(talk->upstream_pipe) ||
 	    fcntl(talk->upstream_pipe[1], F_SETFL, O_NONBLOCK))
 		die("no upstream");
-	talk->talker->newest = talk;
+	__atomic_store_n(&talk->talker->newest, talk, __ATOMIC_RELEASE);
+	sem_post(&talk->talker->upstreams);
 }
 
 static void upstream_close(struct talk *talk)
@@ -475,6 +478,7 @@ int main(int argc, char **argv)
 
 	options_parse(options, argc, argv);
 	sem_init(&talker.go, 0, 0);
+	sem_init(&talker.upstreams, 0, 0);
 	talker.file = file_open();
 	talker.uring = strstr(talker.script, "uring") != NULL;
 	talker.listener = listen_open(address, port, backlog);
@@ -484,7 +488,7 @@ int main(int argc, char **argv)
 		if (!strcmp(line, "go"))
 			sem_post(&talker.go);
 		else if (!strcmp(line, "feed"))
-			feed(talker.newest);
+			newest_feed(&talker);
 		else if (!strcmp(line, "stats"))
 			stat_print("service_ns",
 				   __atomic_load_n(&talker.service_ns, __ATOMIC_RELAXED));

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -222,6 +223,14 @@ static inline void ready_print(int listener)
 }
 
 /* Reads or writes all of @size; false if the peer is gone before. */
+/* Until there is something to read, or the other side has ended. */
+static inline bool io_wait(int fd)
+{
+	struct pollfd wanted = { .fd = fd, .events = POLLIN };
+
+	return poll(&wanted, 1, -1) == 1;
+}
+
 static inline bool io_read_all(int fd, char *to, size_t size)
 {
 	while (size) {
