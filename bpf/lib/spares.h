@@ -8,11 +8,10 @@
  *   (kernel/softirq.c, MAX_SOFTIRQ_TIME): TCP takes hundreds of segments in that time. A hook that
  *   threads and softirqs pass has a second copy on all kernels (SOFTIRQ_PROG). One softirq does not
  *   interrupt another, so two are enough.
- * - Since Linux 7.0 a program at a tracepoint can be preempted, so what the next task does
- * meanwhile would not be seen: there each has three (measured under emulation, where programs run
- * 20 times as long: with one, 2 of 1000 events are lost, 5 of 1000 with the syscall backend). Older
- * kernels let nothing preempt a program; the loader leaves out the copies whose names tell it to,
- * see exporter/kernel/spares.h.
+ * - Since Linux 7.0 a program at a tracepoint can be preempted, so what the next task does would
+ *   not be seen: there each has three (measured under emulation, where programs run 20 times as
+ *   long: with one, 2 of 1000 events are lost, 5 of 1000 with the syscall backend). Older kernels
+ *   let nothing preempt a program, and the loader leaves out the copies that are named _spare.
  *
  * All copies that are free run, one after the other: what they do must come to the same if it is
  * done again, or ask event_is_new() first.
@@ -36,7 +35,7 @@
 	PROG_COPY(hook, third, 2, name, args)                                                  \
 	static __always_inline int ____##name(__u32 copy, unsigned long long *ctx, ##args)
 
-#define PROG_COPY(hook, name, copy, event, args...)                                          \
+#define PROG_COPY(hook, name, copy, event, args...)                                            \
 	_Pragma("GCC diagnostic push")                                                         \
 	_Pragma("GCC diagnostic ignored \"-Wint-conversion\"")                                 \
 	SEC(hook) int name(unsigned long long *ctx)                                            \

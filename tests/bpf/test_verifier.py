@@ -5,11 +5,11 @@ import json
 import platform
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from exporter import BUILD, ROOT, Exporter
+from kernel_types import programs_are_preempted
 
 OBJECTS = sorted(path.name.removesuffix(".bpf.c") for path in (ROOT / "bpf").glob("*.bpf.c"))
 ARCHITECTURES = ("x86", "arm64")
@@ -134,7 +134,7 @@ def loaded_names():
 
 def programs_of(objects):
     """Those that this kernel needs: spares only where a program can be preempted."""
-    spares = b"class_srcu_fast_notrace_t" in Path("/sys/kernel/btf/vmlinux").read_bytes()
+    spares = programs_are_preempted()
     names = {name for each in objects for name in programs(object_path(NATIVE, each))}
     return {name for name in names if spares or "_spare" not in name}
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter as a process of its own: started, scraped and stopped from outside."""
 
+import contextlib
 import http.client
 import os
 import re
@@ -102,6 +103,14 @@ class Exporter:
     @property
     def pid(self):
         return self.process.pid
+
+    def bpf_ids(self, kind):
+        """Of what it holds; @kind: prog or map. Other exporters have some of the same names."""
+        found = set()
+        for path in Path(f"/proc/{self.pid}/fdinfo").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # some come and go
+                found.update(re.findall(rf"^{kind}_id:\s*(\d+)$", path.read_text(), re.MULTILINE))
+        return {int(number) for number in found}
 
     def request(self, path="/metrics", method="GET", **headers):
         """(status, headers, body as text)"""

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A kernel that lacks something, played by a changed copy of the description of its types, mounted over
-the real one for one command alone. Commands here execute the one that follows them.
+What the kernel's description of its types tells; and a kernel that lacks something, played by a
+changed copy of that, mounted over the real one for one command alone. Commands here execute the one
+that follows them.
 """
 
 from pathlib import Path
 
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
+
+
+def programs_are_preempted():
+    """At tracepoints, since Linux 7.0: see exporter/kernel/spares.h."""
+    return b"class_srcu_fast_notrace_t" in KERNEL_TYPES.read_bytes()
 
 
 def mounted(script, *then):

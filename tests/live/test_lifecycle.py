@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services and exporters come and go: nothing is lost, doubled, counted down or left behind."""
 
-import contextlib
 import json
 import os
 import re
@@ -375,19 +374,10 @@ def loaded_programs():
     return {program["id"] for program in json.loads(text)}
 
 
-def programs_of(exporter):
-    """Which of them it holds: other exporters may start and end meanwhile."""
-    found = set()
-    for path in Path(f"/proc/{exporter.pid}/fdinfo").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # some come and go
-            found.update(re.findall(r"^prog_id:\s*(\d+)$", path.read_text(), re.MULTILINE))
-    return {int(program) for program in found}
-
-
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_the_exporter_ends_cleanly_and_leaves_no_program(exporters, ending):
     exporter = exporters()
-    programs = programs_of(exporter)
+    programs = exporter.bpf_ids("prog")
     assert programs and programs <= loaded_programs()
     assert exporter.stop(ending) == 0
     wait_until(lambda: not programs & loaded_programs(), 5, "programs of the exporter are left")

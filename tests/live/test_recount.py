@@ -4,11 +4,8 @@ How many sockets have state is told by events. Where the kernel leaves some out,
 sockets puts the number right: their room is not lost for ever.
 """
 
-import contextlib
 import json
-import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -29,13 +26,10 @@ def bpftool(*arguments):
 
 
 def quotas_of(exporter):
-    """The id of its array `quotas`: other exporters have one of that name as well."""
-    for path in Path(f"/proc/{exporter.pid}/fdinfo").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # some come and go
-            for found in re.findall(r"^map_id:\s*(\d+)$", path.read_text(), re.MULTILINE):
-                if bpftool("show", "id", found)["name"] == "quotas":
-                    return found
-    raise AssertionError("the exporter has no array of quotas")
+    """The id of its array `quotas`."""
+    ids = [str(number) for number in exporter.bpf_ids("map")]
+    (found,) = (number for number in ids if bpftool("show", "id", number)["name"] == "quotas")
+    return found
 
 
 def events_missed(exporter, field):

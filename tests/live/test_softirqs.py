@@ -8,19 +8,14 @@ import collections
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
+from kernel_types import programs_are_preempted
 from services import Nginx
 
 CLIENTS = 2
 SECONDS = 3
 KEPT_SECONDS = 0.1  # a client's end of a connection; TCP puts off its last ACK for 40 ms
 REQUEST = b"GET / HTTP/1.0\r\n\r\n"
-
-
-def programs_are_preempted():
-    """Since Linux 7.0. There a copy may run on top of all others, and what is told is too much."""
-    return b"class_srcu_fast_notrace_t" in Path("/sys/kernel/btf/vmlinux").read_bytes()
 
 
 def leave_the_end_to_the_server(port):
@@ -48,5 +43,5 @@ def test_what_a_softirq_brings_while_a_program_runs_is_seen(exporter, start, tmp
     with ThreadPoolExecutor(CLIENTS) as clients:
         asked = sum(clients.map(leave_the_end_to_the_server, [nginx.port] * CLIENTS))
     end = exporter.wait_for_end(nginx.port, asked)
-    if not programs_are_preempted():
+    if not programs_are_preempted():  # where they are, what is told may be too much
         assert end.scrape.losses().get("program_skipped", 0) == 0

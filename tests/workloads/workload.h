@@ -222,8 +222,7 @@ static inline void ready_print(int listener)
 	fflush(stdout);
 }
 
-/* Reads or writes all of @size; false if the peer is gone before. */
-/* Until there is something to read, or the other side has ended. */
+/* Waits until there is something to read, or the other side has ended. */
 static inline bool io_wait(int fd)
 {
 	struct pollfd wanted = { .fd = fd, .events = POLLIN };
@@ -231,6 +230,7 @@ static inline bool io_wait(int fd)
 	return poll(&wanted, 1, -1) == 1;
 }
 
+/* Reads or writes all of @size; false if the peer is gone before. */
 static inline bool io_read_all(int fd, char *to, size_t size)
 {
 	while (size) {
