@@ -127,8 +127,9 @@ demo: ## a thread-pool service under load, watched live in this terminal
 	$(Q)$(PYTHON) scripts/demo.py --build $(BUILD)
 
 # What starts no exporter runs beside what does; all of it runs whatever fails, and ends with a table.
+# Attacks mostly wait, and come first: beside what computes most.
 TESTS_PURE := test-unit test-fuzz
-TESTS_REAL := test-bpf test-live test-live-syscall test-hostile test-dashboards
+TESTS_REAL := test-hostile test-bpf test-live test-live-syscall test-dashboards
 
 test: deps-test ## unit, machine, live and dashboard tests: what a change has to pass
 	$(Q)$(PYTHON) -B tests/run.py test-built -- $(TESTS_PURE) -- $(TESTS_REAL)
