@@ -36,6 +36,11 @@ PARAMETER = re.compile(r"(?<=\w )\w+\[\w+\](?=[,)])")  # how long an array is th
 SKIPPED = re.compile(r"^\s*(#\s*(include|if|ifdef|ifndef|elif|else|endif|undef)|_Static_assert|static_assert)")
 
 
+def is_test(source):
+    """What else is below tests/ stands for a part of the exporter."""
+    return pathlib.Path(source).name.startswith("test_")
+
+
 def blanked(text):
     """The text with what is no code as spaces, every other character in its place."""
     for pattern in (BLANKED, PARAMETER):
@@ -163,7 +168,7 @@ class Bench:
                     return None
                 objects.append(self.object_of(source, folder))
             rest = [s for s in self.sources if s not in touched]
-            objects += [self.object_of(s, self.base) for s in rest if not s.startswith("tests/") or s in tests]
+            objects += [self.object_of(s, self.base) for s in rest if not is_test(s) or s in tests]
             program = folder / "tests"
             linked = subprocess.run(
                 [*self.compiler, *map(str, objects), *self.libraries, "-o", str(program)],
