@@ -95,10 +95,11 @@ SOFTIRQ_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 		return 0;
 	if (!event_is_new(copy, &tracked->arrived_seq, tcp->rcv_nxt))
 		return 0;
-	/* The segment's acknowledgement was taken before its bytes. */
-	conn_mixes(&tracked->conn, tcp->snd_una == tcp->write_seq);
-	/* TCP has read the clock when it took the segment (tcp_rcv_established()). */
-	conn_readable(&tracked->conn, tcp->tcp_clock_cache);
+	/*
+	 * TCP has read the clock when it took the segment (tcp_rcv_established()), and its
+	 * acknowledgement before its bytes.
+	 */
+	conn_readable(&tracked->conn, tcp->tcp_clock_cache, tcp->snd_una != tcp->write_seq);
 	return 0;
 }
 
@@ -222,7 +223,7 @@ static inline void connection_established(struct sock *sk, const struct tcp_sock
 	}
 	if (tracked->born_ns && BPF_CORE_READ_BITFIELD(tcp, syn_data_acked) &&
 	    unread_bytes(sk, tcp))
-		conn_readable(&tracked->conn, tracked->born_ns);
+		conn_readable(&tracked->conn, tracked->born_ns, 0);
 }
 
 static inline void client_left(struct tracked *tracked, struct sock *sk)

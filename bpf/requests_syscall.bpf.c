@@ -128,7 +128,7 @@ static inline void connection_established(struct sock *sk, struct tracked *track
 	if (is_mptcp(sk))
 		bpf_map_delete_elem(&connections, &key);
 	else if (tracked->born_ns && syn_had_data(sk) && unread_bytes(sk))
-		conn_readable(&tracked->conn, tracked->born_ns);
+		conn_readable(&tracked->conn, tracked->born_ns, 0);
 }
 
 static inline void client_left(struct sock *sk, struct tracked *tracked)
@@ -212,8 +212,7 @@ SOFTIRQ_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_bu
 	    !event_is_new(copy, &tracked->arrived_seq, end))
 		return 0;
 	tracked->arrived_seq = end; /* before the stamp: see bytes_wait() */
-	conn_mixes(&tracked->conn, acked == sent_sequence(sk));
-	conn_readable(&tracked->conn, bpf_ktime_get_ns());
+	conn_readable(&tracked->conn, bpf_ktime_get_ns(), acked != sent_sequence(sk));
 	return 0;
 }
 

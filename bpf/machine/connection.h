@@ -34,7 +34,7 @@
 #define PROTOCOL_TLS 2U
 #define PROTOCOL_MYSQL 3U
 #define PROTOCOL_HTTP 4U /* HTTP/1 */
-#define PROTOCOL_HTTP_BODIES 5U /* the same with bodies: each read is looked at */
+#define PROTOCOL_HTTP_BODIES 5U /* the same with bodies: what follows an answer is looked at */
 
 /*
  * TLS: a message of so few bytes after an answer, with nothing sent until the client sends more of
@@ -45,9 +45,19 @@
 #define UNANSWERED_NS 10000000ULL
 
 /*
- * Bytes that come while the client has not got all that was sent: it does not wait for answers.
+ * Values of doubt: what was read may be no request, but the rest of the one before, which was
+ * answered early.
+ */
+#define DOUBT_NONE 0U
+#define DOUBT_UNKNOWN 1U /* HTTP/1: not looked at, or too short to tell */
+#define DOUBT_REST 2U /* TLS: the client had not got the answer when it sent it */
+
+#define REST_UNKNOWN (~0U) /* how long it waited is not known, or too long for 32 bits */
+
+/*
+ * A client that sends a request while it has not got all that was sent does not wait for answers.
  * Once is nothing (a TLS server sends session tickets when it likes); so often, less once for each
- * four times that it waited, and its requests share the connection.
+ * four requests before which it waited, and its requests share the connection.
  */
 #define MIXED_WEIGHT 4U
 #define MIXED_MANY (8U * MIXED_WEIGHT)
@@ -73,8 +83,11 @@ struct conn {
 	__u64 latest_ns; /* last arrival of bytes */
 	__u64 piece_ns; /* last read of what follows an answer; 0 for the first request */
 	__u64 fin_ns; /* the client has ended its side; 0 if it has not */
-	__u32 mixed; /* how often it did not wait for answers, see MIXED_MANY */
-	__u32 zero;
+	__u32 rest_queue_ns; /* how long a rest had waited that was read then, or REST_UNKNOWN */
+	__u8 mixed; /* how often the client did not wait for answers, see MIXED_MANY */
+	__u8 crosses; /* what waits came before the client had got all that was sent */
+	__u8 crossed; /* and so did the request in progress */
+	__u8 doubt; /* whether the request in progress is one: DOUBT_ */
 };
 #define CONN_HEAD_BYTES offsetof(struct conn, told_seq) /* what machine/binding.h looks at */
 _Static_assert(offsetof(struct conn, arrived_ns) == 64, "struct conn is not in cache lines");

@@ -6,11 +6,12 @@
  * HTTP/2, where many requests share a connection. No hook, no helper, no map; the caller brings the
  * bytes.
  *
- * RFC 9112, section 3 (request line: method, space, target) and section 4 (status line);
- * RFC 9110, sections 9.3 (methods; a GET or HEAD has no body) and 15.2.1 (100 Continue); RFC 9113,
- * section 3.4 (preface). MySQL, client/server protocol: a packet is three bytes of length, one of
- * sequence and the payload; the client's login is the second one and begins with its capabilities;
- * any later command is the first one and begins with its number. RFC 8446, section 5.1 (records).
+ * RFC 9112, sections 2.2 (an empty line may come before a request), 3 (request line: method, space,
+ * target) and 4 (status line); RFC 9110, sections 5.6.2 and 9.1 (a method is a token, the standard
+ * ones in capitals), 9.3 (a GET or HEAD has no body) and 15.2.1 (100 Continue); RFC 9113, section
+ * 3.4 (preface). MySQL, client/server protocol: a packet is three bytes of length, one of sequence
+ * and the payload; the client's login is the second one and begins with its capabilities; any later
+ * command is the first one and begins with its number. RFC 8446, section 5.1 (records).
  */
 #ifndef WORKLOAD_MACHINE_PROTOCOL_H
 #define WORKLOAD_MACHINE_PROTOCOL_H
@@ -32,6 +33,7 @@
 #define BEGINS_LOGIN 7U /* MySQL: the client's first bytes */
 #define BEGINS_TLS 8U /* the record of a handshake */
 #define BEGINS_UNANSWERED 9U /* MySQL: a command that has no answer */
+#define BEGINS_SHORT 10U /* HTTP/1: too few bytes to tell, which a request may begin with */
 
 /* The first @length characters of @text as they lie in memory: both architectures are LSB first. */
 #define TEXT_WORD(text, length)                                                                 \
@@ -43,6 +45,22 @@
 #define TEXT_MASK(length) (~0ULL >> 8 * (8 - (length)))
 #define WORD_BEGINS(word, text) \
 	(((word)&TEXT_MASK(sizeof(text) - 1)) == TEXT_WORD(text, sizeof(text) - 1))
+
+/*
+ * The first bytes of a read, 0 behind them if they are fewer. Of a request line so many are looked
+ * at: the longest method that is registered has 17 characters.
+ */
+#define LINE_BYTES 32U
+#define TARGET_BYTES 4U /* of a target, with which it begins */
+#define METHOD_END_MAX (LINE_BYTES - TARGET_BYTES - 1)
+union line {
+	__u8 bytes[LINE_BYTES];
+	__u64 word;
+};
+
+/* Which characters a token may have: a bit for each of the first 64, and of the other 64. */
+#define TOKEN_LOW 0x03ff6cfa00000000ULL /* ! # $ % & ' * + - . 0-9 */
+#define TOKEN_HIGH 0x57ffffffc7fffffeULL /* A-Z ^ _ ` a-z | ~ */
 
 #define MYSQL_HEADER_BYTES 4U
 #define MYSQL_LOGIN_BYTES_MIN 32U
@@ -70,24 +88,80 @@ static inline __u32 mysql_begins(__u64 word, int payload)
 	return BEGINS_OTHER;
 }
 
-/*
- * @word: the first eight bytes of a read, 0 in place of those that it lacks. The target's first
- * byte is asked as well: other protocols of text have commands of the same names.
- */
-static inline __u32 protocol_read_begins(__u64 word)
+static inline int is_of_token(__u8 c)
 {
-	if (WORD_BEGINS(word, "GET /") || WORD_BEGINS(word, "HEAD /") ||
-	    WORD_BEGINS(word, "GET http") || WORD_BEGINS(word, "OPTIONS "))
+	return c < 128 && (c < 64 ? TOKEN_LOW : TOKEN_HIGH) >> (c & 63) & 1;
+}
+
+/* A path, or the beginning of a URL or of "* HTTP/": other protocols of text have commands too. */
+static inline int is_target(const __u8 *text)
+{
+	return text[0] == '/' ||
+	       (text[0] == 'h' && text[1] == 't' && text[2] == 't' && text[3] == 'p') ||
+	       (text[0] == '*' && text[1] == ' ' && text[2] == 'H' && text[3] == 'T');
+}
+
+/*
+ * Where the method ends with which @line begins, behind an empty line or not: any token, in
+ * capitals or not. 0: there is none.
+ */
+static inline __u32 http_method_end(const union line *line)
+{
+	__u32 begun = 0, end;
+
+	for (end = 0; end < METHOD_END_MAX; end++) {
+		__u8 c = line->bytes[end];
+
+		if (is_of_token(c))
+			begun = 1;
+		else if (begun || (c != '\r' && c != '\n'))
+			break;
+	}
+	return begun ? end : 0;
+}
+
+/*
+ * What a read of @bytes on a connection of HTTP/1 begins with; @line: its first bytes, @end: its
+ * http_method_end().
+ */
+static inline __u32 http_begins(const union line *line, __u32 end, __u32 bytes)
+{
+	if (!end || end > METHOD_END_MAX)
+		return BEGINS_OTHER;
+	if (end >= bytes)
+		return BEGINS_SHORT;
+	if (line->bytes[end] != ' ')
+		return BEGINS_OTHER;
+	if (!is_target(line->bytes + end + 1))
+		return end + 1 + TARGET_BYTES > bytes ? BEGINS_SHORT : BEGINS_OTHER;
+	if (WORD_BEGINS(line->word, "GET ") || WORD_BEGINS(line->word, "HEAD ") ||
+	    WORD_BEGINS(line->word, "OPTIONS "))
 		return BEGINS_REQUEST;
-	if (WORD_BEGINS(word, "POST /") || WORD_BEGINS(word, "PUT /") ||
-	    WORD_BEGINS(word, "PATCH /") || WORD_BEGINS(word, "DELETE /") ||
-	    WORD_BEGINS(word, "POST htt") || WORD_BEGINS(word, "PUT http"))
-		return BEGINS_UPLOAD;
-	if (WORD_BEGINS(word, "PRI * HT"))
+	return BEGINS_UPLOAD;
+}
+
+static inline int begins_http(__u32 begins)
+{
+	return begins == BEGINS_REQUEST || begins == BEGINS_UPLOAD;
+}
+
+/*
+ * What the first read of a connection begins with. Here a method has to be in capitals: memcached
+ * has a `get`, and a key may look like a path.
+ */
+static inline __u32 protocol_begins(const union line *line, __u32 end, __u32 bytes)
+{
+	__u32 begins;
+
+	if (WORD_BEGINS(line->word, "PRI * HT"))
 		return BEGINS_PREFACE;
-	if ((word & 0xffff) == 0x0316)
+	if ((line->word & 0xffff) == 0x0316)
 		return BEGINS_TLS;
-	return mysql_login(word) ? BEGINS_LOGIN : BEGINS_OTHER;
+	begins = line->bytes[0] >= 'A' && line->bytes[0] <= 'Z' ? http_begins(line, end, bytes)
+								: BEGINS_OTHER;
+	if (begins_http(begins))
+		return begins;
+	return mysql_login(line->word) ? BEGINS_LOGIN : BEGINS_OTHER;
 }
 
 /* @word: eight bytes of a send of @bytes, from PROTOCOL_SENT_AT on. */

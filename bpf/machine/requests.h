@@ -12,7 +12,7 @@
 #define WORKLOAD_MACHINE_REQUESTS_H
 
 #include "machine/connection.h"
-#include "machine/protocol.h"
+#include "machine/reading.h"
 
 static inline void conn_ended(const struct conn *conn, __u64 end_ns, struct request *request)
 {
@@ -21,23 +21,19 @@ static inline void conn_ended(const struct conn *conn, __u64 end_ns, struct requ
 	request->service_ns = end_ns > conn->read_ns ? end_ns - conn->read_ns : 0;
 }
 
-/* @waits: the client has got all that was sent, when it sends more. */
-static inline void conn_mixes(struct conn *conn, int waits)
-{
-	if (!waits && conn->mixed < MIXED_MANY)
-		conn->mixed += MIXED_WEIGHT;
-	else if (waits && conn->mixed && conn->mixed < MIXED_MANY)
-		conn->mixed--;
-}
-
-/* There are unread data bytes on the connection. Only the first since the last read is stamped. */
-static inline void conn_readable(struct conn *conn, __u64 now)
+/*
+ * There are unread data bytes on the connection. Only the first since the last read is stamped.
+ * @crosses: the client had not got all that was sent when it sent them.
+ */
+static inline void conn_readable(struct conn *conn, __u64 now, int crosses)
 {
 	conn->latest_ns = now;
-	if (!conn->arrived_ns)
+	if (!conn->arrived_ns) {
+		conn->crosses = crosses;
 		__sync_val_compare_and_swap(&conn->arrived_ns, 0, now);
-	else if (!conn->next_ns)
+	} else if (!conn->next_ns) {
 		conn->next_ns = now;
+	}
 }
 
 /*
@@ -60,76 +56,13 @@ static inline void conn_left(struct conn *conn, int unread)
 		__sync_val_compare_and_swap(&conn->arrived_ns, 0, next);
 }
 
-static inline int conn_is_http(const struct conn *conn)
-{
-	return conn->protocol >= PROTOCOL_HTTP;
-}
-
-/* Whether it takes the first bytes of a read to tell what it is: where it need not be a turn. */
-static inline int conn_asks_bytes(const struct conn *conn)
-{
-	return conn->protocol == PROTOCOL_NEW || conn->protocol == PROTOCOL_HTTP_BODIES ||
-	       conn->protocol == PROTOCOL_MYSQL ||
-	       (conn->protocol == PROTOCOL_HTTP && conn->piece_ns && conn->phase == PHASE_SERVICE);
-}
-
-/* What @word, the first bytes of a read, begins with, if it is asked for. */
-static inline __u32 conn_begins(const struct conn *conn, __u64 word)
-{
-	if (conn->protocol == PROTOCOL_MYSQL)
-		return mysql_begins(word, conn->phase == PHASE_SERVICE &&
-						  conn->taken == MYSQL_HEADER_BYTES);
-	return protocol_read_begins(word);
-}
-
-static inline int begins_http(__u32 begins)
-{
-	return begins == BEGINS_REQUEST || begins == BEGINS_UPLOAD;
-}
-
-static inline __u32 protocol_of(__u32 begins)
-{
-	switch (begins) {
-	case BEGINS_REQUEST:
-	case BEGINS_UPLOAD:
-		return PROTOCOL_HTTP;
-	case BEGINS_LOGIN:
-		return PROTOCOL_MYSQL;
-	case BEGINS_TLS:
-		return PROTOCOL_TLS;
-	default:
-		return PROTOCOL_OTHER;
-	}
-}
-
-static inline void conn_learn(struct conn *conn, __u32 begins)
-{
-	if (conn->protocol == PROTOCOL_NEW)
-		conn->protocol = protocol_of(begins);
-	if (conn->protocol == PROTOCOL_HTTP && begins == BEGINS_UPLOAD)
-		conn->protocol = PROTOCOL_HTTP_BODIES;
-}
-
 static inline void conn_begin(struct conn *conn, const struct reading *reading)
 {
-	__u64 now = reading->now, arrived = reading->arrived;
-
-	conn->read_ns = now;
+	conn->read_ns = reading->now;
 	conn->paused = 0;
+	conn->crossed = conn->crosses;
 	conn->taken = reading->bytes < 0xffff ? reading->bytes : 0xffff;
-	conn->queue_ns = !arrived ? QUEUE_UNKNOWN : now > arrived ? now - arrived : 0;
-}
-
-/*
- * Whether what was read of the request in progress was none, and wanted no answer. With HTTP/1 that
- * was the rest of a body, at which nobody has looked: the next request has come after it.
- */
-static inline int conn_begins_anew(const struct conn *conn, const struct reading *reading)
-{
-	if (conn->protocol == PROTOCOL_HTTP)
-		return begins_http(reading->begins) && reading->arrived > conn->piece_ns;
-	return conn->protocol == PROTOCOL_TLS && conn->taken <= UNANSWERED_BYTES &&
-	       reading->arrived > conn->piece_ns + UNANSWERED_NS + 2 * reading->round_ns;
+	conn->queue_ns = reading_queue_ns(reading);
 }
 
 /* What was read is no request: the connection is as after the answer before. */
@@ -149,6 +82,7 @@ static inline __u32 conn_piece(struct conn *conn, const struct reading *reading)
 		return conn_withdraw(conn, reading->now);
 	if (conn->piece_ns && conn_begins_anew(conn, reading)) {
 		conn_begin(conn, reading);
+		conn->doubt = DOUBT_NONE;
 		conn->piece_ns = reading->now;
 		if (conn->protocol == PROTOCOL_HTTP)
 			conn->protocol = PROTOCOL_HTTP_BODIES;
@@ -160,11 +94,16 @@ static inline __u32 conn_piece(struct conn *conn, const struct reading *reading)
 	return 0;
 }
 
-/* A command without an answer, or the rest of a body whose request is answered already. */
-static inline int conn_is_rest(const struct conn *conn, __u32 begins)
+/* It may yet turn out that a request came with it. */
+static inline __u32 conn_rest(struct conn *conn, const struct reading *reading)
 {
-	return begins == BEGINS_UNANSWERED ||
-	       (conn->protocol == PROTOCOL_HTTP_BODIES && begins == BEGINS_OTHER);
+	__u64 queue_ns = reading_queue_ns(reading);
+
+	conn->piece_ns = reading->now;
+	conn->rest_queue_ns = queue_ns < REST_UNKNOWN ? queue_ns : REST_UNKNOWN;
+	if (conn->protocol == PROTOCOL_HTTP)
+		conn->protocol = PROTOCOL_HTTP_BODIES;
+	return REQUEST_UNANSWERED;
 }
 
 /*
@@ -179,28 +118,21 @@ static inline __u32 conn_multiplexed(struct conn *conn)
 	return REQUEST_MULTIPLEXED;
 }
 
-/* HTTP/1 is exempt: a client that sends the rest of a body has been answered early. */
-static inline int conn_is_multiplexed(const struct conn *conn, __u32 begins)
-{
-	return begins == BEGINS_PREFACE || (conn->mixed >= MIXED_MANY && !conn_is_http(conn));
-}
-
 static inline __u32 conn_read(struct conn *conn, const struct reading *reading,
 			      struct request *ended)
 {
 	__u64 phase, seen = conn->phase, now = reading->now;
 	__u32 start = conn->start_seq, events = REQUEST_BEGAN;
 
-	if (conn_is_multiplexed(conn, reading->begins))
-		return conn_multiplexed(conn);
-	if (seen == PHASE_SERVICE && reading->sent_seq == start)
+	if (conn_goes_on(conn, reading))
 		return conn_piece(conn, reading);
 	if (reading->begins)
 		conn_learn(conn, reading->begins);
-	if (conn_is_rest(conn, reading->begins)) {
-		conn->piece_ns = now;
-		return REQUEST_UNANSWERED;
-	}
+	if (conn_is_rest(conn, reading->begins))
+		return conn_rest(conn, reading);
+	if (reading->begins == BEGINS_PREFACE || conn_is_multiplexed(conn))
+		return conn_multiplexed(conn);
+	conn->doubt = conn_doubts(conn, reading); /* before the phase, as the rest */
 	if (seen == PHASE_SERVICE) {
 		if (__sync_val_compare_and_swap(&conn->start_seq, start, reading->sent_seq) !=
 		    start)
@@ -226,10 +158,10 @@ static inline __u32 conn_read(struct conn *conn, const struct reading *reading,
 
 /*
  * The bytes that arrived were taken on a way that no hook sees (splice from the socket) or with the
- * rest of a body, at @read_ns, and now an answer is sent: a request, but nobody knows how long it
- * waited.
+ * rest of a body, and now an answer is sent: a request. @queue_ns: how long it had waited when it
+ * was read.
  */
-static inline __u32 conn_read_unseen(struct conn *conn, __u64 read_ns, __u64 now,
+static inline __u32 conn_read_unseen(struct conn *conn, __u64 read_ns, __u64 queue_ns, __u64 now,
 				     struct request *ended)
 {
 	__u64 phase = __sync_lock_test_and_set(&conn->phase, now);
@@ -241,8 +173,16 @@ static inline __u32 conn_read_unseen(struct conn *conn, __u64 read_ns, __u64 now
 	}
 	conn->read_ns = read_ns;
 	conn->paused = 0;
-	conn->queue_ns = QUEUE_UNKNOWN;
+	conn->queue_ns = queue_ns;
 	return events;
+}
+
+static inline __u32 conn_read_with_rest(struct conn *conn, __u64 now, struct request *ended)
+{
+	__u32 queue_ns = conn->rest_queue_ns;
+
+	return conn_read_unseen(conn, conn->piece_ns,
+				queue_ns == REST_UNKNOWN ? QUEUE_UNKNOWN : queue_ns, now, ended);
 }
 
 /* Whether the rest of a body was read after the last send. */
@@ -287,9 +227,9 @@ static inline __u32 conn_sent(struct conn *conn, __u64 now, __u64 gone, __u32 se
 	conn->told_seq = sent_seq;
 	if (phase != PHASE_SERVICE && gone &&
 	    __sync_val_compare_and_swap(&conn->arrived_ns, gone, 0) == gone)
-		return conn_read_unseen(conn, now, now, ended);
+		return conn_read_unseen(conn, now, QUEUE_UNKNOWN, now, ended);
 	if (phase != PHASE_SERVICE && begins == BEGINS_ANSWER)
-		return conn_read_unseen(conn, conn->piece_ns, now, ended);
+		return conn_read_with_rest(conn, now, ended);
 	if (phase == PHASE_IDLE)
 		return REQUEST_UNREQUESTED;
 	if (begins == BEGINS_CONTINUE && phase == PHASE_SERVICE) {
@@ -340,6 +280,8 @@ static inline int conn_goodbye(const struct conn *conn, __u64 first)
 static inline __u32 conn_unanswered(struct conn *conn, __u64 now, const struct stream *stream)
 {
 	conn->arrived_ns = 0; /* the rest of its body */
+	if (conn->doubt == DOUBT_REST && conn->taken > UNANSWERED_BYTES)
+		return REQUEST_UNANSWERED;
 	if (conn_goodbye(conn, conn_first_ns(conn)))
 		return REQUEST_GOODBYE;
 	if (!stream->leaving || conn->fin_ns || now > conn_first_ns(conn) + GOODBYE_NS)
@@ -425,9 +367,10 @@ static inline int conn_is_over(const struct conn *conn)
 	return conn->closed && conn->closed != CONN_MULTIPLEXED;
 }
 
+/* No client waits for an answer to what is most likely the rest of an answered request. */
 static inline int conn_in_service(const struct conn *conn)
 {
-	return !conn->closed && conn->phase == PHASE_SERVICE;
+	return !conn->closed && conn->phase == PHASE_SERVICE && conn->doubt != DOUBT_REST;
 }
 
 /*

@@ -52,34 +52,30 @@ static inline __u64 call_buffer(__s64 number, const __u64 args[4], __u32 bytes)
 	}
 }
 
-/*
- * Eight bytes from @at on of @bytes that the current system call reads or sends, 0 in place of
- * those that are not there.
- */
-static inline int call_word(__u32 at, __u32 bytes, __u64 *word)
+/* From @at on, up to @size of the @bytes that the current system call reads or sends. */
+static inline int call_bytes(__u32 at, __u32 bytes, void *to, __u32 size)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	__u32 length = bytes < at + sizeof(*word) ? bytes - at : sizeof(*word);
+	__u32 length = bytes < at + size ? bytes - at : size;
 	__u64 args[4], buffer;
 
-	*word = 0;
 	if (bytes <= at || !regs || task_compat(task))
 		return 0;
 	regs_args(regs, args);
 	buffer = call_buffer(regs_syscall(regs), args, at + length);
-	if (!buffer || bpf_probe_read_user(word, sizeof(*word), (const void *)(buffer + at)))
+	barrier_var(length); /* the verifier is to see this test of what is passed */
+	if (!buffer || length > size)
 		return 0;
-	*word &= ~0ULL >> 8 * (sizeof(*word) - length);
-	return 1;
+	return !bpf_probe_read_user(to, length, (const void *)(buffer + at));
 }
 
 /* What a send of @bytes begins with. */
 VERIFIED_ALONE int sent_begins(__u32 bytes)
 {
-	__u64 word;
+	__u64 word = 0;
 
-	if (!call_word(PROTOCOL_SENT_AT, bytes, &word))
+	if (!call_bytes(PROTOCOL_SENT_AT, bytes, &word, sizeof(word)))
 		return BEGINS_UNSEEN;
 	return protocol_sent_begins(word, bytes);
 }

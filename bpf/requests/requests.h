@@ -182,14 +182,19 @@ static inline struct endpoint_shard *reader_shard(const struct tracked *tracked,
 	return shard && thread && thread->tree && thread->tree == tracked->tree ? shard : NULL;
 }
 
+VERIFIED_ALONE int line_method_end(const union line *line)
+{
+	return line ? (int)http_method_end(line) : 0;
+}
+
 /* What a read of @bytes begins with: BEGINS_. */
 VERIFIED_ALONE int read_begins(struct tracked *tracked, __u32 bytes)
 {
-	__u64 word;
+	union line line = {};
 
-	if (!tracked || !call_word(0, bytes, &word))
+	if (!tracked || !call_bytes(0, bytes, &line, sizeof(line)))
 		return BEGINS_UNSEEN;
-	return conn_begins(&tracked->conn, word);
+	return conn_begins(&tracked->conn, &line, line_method_end(&line), bytes);
 }
 
 /*
@@ -204,7 +209,7 @@ static inline int connection_read(struct tracked *tracked, struct endpoint_shard
 
 	if (tracked->adopted)
 		tracked->adopted = 0;
-	if (conn_asks_bytes(&tracked->conn))
+	if (conn_asks_bytes(&tracked->conn, reading))
 		reading->begins = read_begins(tracked, reading->bytes);
 	reading->now = bpf_ktime_get_ns();
 	events = conn_read(&tracked->conn, reading, &ended);

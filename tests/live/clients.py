@@ -2,7 +2,11 @@
 """What clients do on a socket, and the sizes that the bundled services expect."""
 
 import socket
+import ssl
 import struct
+import time
+
+import pytest
 
 from exporter import bound
 
@@ -48,3 +52,45 @@ def reset(client):
     """Closes with RST in place of FIN."""
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()
+
+
+def trusting(version="TLSv1_3"):
+    """For a client that speaks TLS with any server."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
+    return context
+
+
+def answer(client, last):
+    """Receives an answer that ends with @last."""
+    got = b""
+    while not got.endswith(last):
+        part = client.recv(65536)
+        assert part, got
+        got += part
+    return got
+
+
+class Asking:
+    """
+    Adds up what a client waits for answers: `with asking: ...`, again and again. In between it thinks
+    for @think_seconds at least.
+    """
+
+    def __init__(self, think_seconds):
+        self.think_seconds, self.seconds = think_seconds, 0.0
+
+    def __enter__(self):
+        self.seconds -= time.monotonic()
+
+    def __exit__(self, *_):
+        self.seconds += time.monotonic()
+
+    def check(self, end):
+        """No client's think time is in them: of one turn's at most where the machine is busy."""
+        late = bound(LATE_SECONDS, self.think_seconds)
+        assert 0 < end.seconds("duration") <= self.seconds + late
+        assert end.seconds("duration") == pytest.approx(
+            end.seconds("queue") + end.seconds("service"), rel=1e-9
+        )

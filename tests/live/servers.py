@@ -105,15 +105,10 @@ pm.max_children = {WORKERS}
     return server
 
 
-def apache(start, port, model, limits):
+def _httpd(start, place, port, modules, rules):
     """Apache without its distribution's configuration; its socket defers (TCP_DEFER_ACCEPT)."""
-    modules = Path("/usr/lib/apache2/modules")
-    place = start(
-        Directory, work_lua=f"function handle(r) r.usleep({WORK_MS * 1000}) r:puts('x') return 0 end"
-    )
     loaded = "\n".join(
-        f"LoadModule {module}_module {modules}/mod_{module}.so"
-        for module in (f"mpm_{model}", "authz_core", "lua")
+        f"LoadModule {module}_module /usr/lib/apache2/modules/mod_{module}.so" for module in modules
     )
     (place.path / "httpd.conf").write_text(
         f"""
@@ -127,9 +122,7 @@ DefaultRuntimeDir {place.path}
 Mutex default:{place.path}
 ErrorLog {place.path}/error.log
 Listen 127.0.0.1:{port}
-KeepAlive Off
-{limits}
-LuaMapHandler ^/ {place.path}/work.lua handle
+{rules}
 """
     )
     name = unique_name("httpd")
@@ -138,6 +131,31 @@ LuaMapHandler ^/ {place.path}/work.lua handle
         name,
         [program_copy("/usr/sbin/apache2", name), "-DFOREGROUND", "-f", place.path / "httpd.conf"],
     )
+
+
+def apache(start, port, model, limits):
+    place = start(
+        Directory, work_lua=f"function handle(r) r.usleep({WORK_MS * 1000}) r:puts('x') return 0 end"
+    )
+    rules = f"KeepAlive Off\n{limits}\nLuaMapHandler ^/ {place.path}/work.lua handle"
+    return _httpd(start, place, port, (f"mpm_{model}", "authz_core", "lua"), rules)
+
+
+def webdav(start, port):
+    """Apache with methods beyond those of HTTP itself, on connections that stay open."""
+    place = start(Directory)
+    (place.path / "files").mkdir(mode=0o777)
+    (place.path / "files").chmod(0o777)
+    rules = f"""
+KeepAlive On
+MaxKeepAliveRequests 0
+DocumentRoot {place.path}/files
+DavLockDB {place.path}/files/.locks
+<Directory {place.path}/files>
+    Dav On
+</Directory>
+"""
+    return _httpd(start, place, port, ("mpm_event", "authz_core", "dav", "dav_fs"), rules)
 
 
 def apache_prefork(start, port):
@@ -159,6 +177,18 @@ require("http").createServer((request, response) => {{
     Atomics.wait(cell, 0, 0, {WORK_MS});
     response.end("x");
 }}).listen({port}, "127.0.0.1", 511);
+"""
+    return start(Server, name, [program_copy("node", name), "-e", work])
+
+
+def node_refusing(start, port):
+    """It answers before it has read a body, and reads all that is there at once."""
+    name = unique_name("node")
+    work = f"""
+require("http").createServer((request, response) => {{
+    response.statusCode = 403;
+    response.end("no\\n");
+}}).listen({port}, "127.0.0.1");
 """
     return start(Server, name, [program_copy("node", name), "-e", work])
 

@@ -8,6 +8,7 @@ thread would be normalised.
 """
 
 import contextlib
+import ctypes
 import os
 import random
 import shutil
@@ -16,6 +17,7 @@ import socket
 import string
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from exporter import BUILD
@@ -180,7 +182,7 @@ class Load(Process):
         return {key: int(value) for key, value in lines}
 
 
-def nginx_conf(directory, port, workers, location, listen=""):
+def nginx_conf(directory, port, workers, location, listen="", address="127.0.0.1"):
     """
     The text of a configuration: @location for every request, on connections that may stay.
     @listen: options of the port, and what else belongs to the server.
@@ -201,7 +203,7 @@ http {{
     uwsgi_temp_path {directory}/uwsgi;
     scgi_temp_path {directory}/scgi;
     server {{
-        listen 127.0.0.1:{port} {listen};
+        listen {address}:{port} {listen};
         location / {{ {location} }}
     }}
 }}
@@ -231,16 +233,53 @@ class TlsServer(Process):
 
 
 class Nginx(Process):
-    """nginx with two workers and a short answer, or @location's; @listen: see nginx_conf()."""
+    """
+    nginx with two workers and a short answer, or @location's; @options: see nginx_conf(). @prefix is a
+    command that executes the one that follows.
+    """
 
-    def __init__(self, directory, location='return 200 "hello\\n";', listen=""):
+    def __init__(self, directory, location='return 200 "hello\\n";', prefix=(), **options):
         self.port = free_port()
         conf = Path(directory) / "nginx.conf"
-        conf.write_text(nginx_conf(directory, self.port, 2, location, listen))
-        super().__init__(["nginx", "-c", conf, "-p", directory, "-e", f"{directory}/error.log"])
+        conf.write_text(nginx_conf(directory, self.port, 2, location, **options))
+        super().__init__(
+            [*prefix, "nginx", "-c", conf, "-p", directory, "-e", f"{directory}/error.log"]
+        )
         wait_until(
             lambda: len(list(_children(self.pid))) >= 2, READY_SECONDS, "nginx did not start"
         )
+
+
+class FarNetwork(Process):
+    """
+    Two hosts in network namespaces of their own, a round trip of 20 ms apart at 10 Mbit/s:
+    workloads/far_network.py. Services run on the one (@on_server executes the command that follows
+    there, at SERVER); connect() is from the other.
+    """
+
+    SERVER = "10.77.0.2"
+    DELAY_MS, MBIT = 10, 10
+
+    def __init__(self):
+        super().__init__(
+            ["/usr/bin/python3", "-B", WORKLOADS_SOURCES / "far_network.py", self.DELAY_MS, self.MBIT],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        words = self.process.stdout.readline().split()
+        assert words and words[0] == "ready", "there are no two hosts"
+        self.client, server = words[1:]
+        self.on_server = ["nsenter", f"--target={server}", "--net"]
+
+    def connect(self, port):
+        """A thread is in a network of its own, and the socket stays in that where it was made."""
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(self._connect, port).result()
+
+    def _connect(self, port):
+        with open(f"/proc/{self.client}/ns/net") as network:
+            assert ctypes.CDLL(None).setns(network.fileno(), 0) == 0
+        return socket.create_connection((self.SERVER, port), 10)
 
 
 def _children(pid):

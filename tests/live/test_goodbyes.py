@@ -7,7 +7,7 @@ import ssl
 
 import pytest
 
-from clients import REQUEST, exchange, hold_back, receive
+from clients import REQUEST, exchange, hold_back, receive, trusting
 from databases import MariaDB, PostgreSQL
 from exporter import bound
 from services import TlsServer
@@ -107,9 +107,7 @@ def test_close_notify_is_a_goodbye(exporter, start, connect, tmp_path, version):
     """Before it: the turns of the handshake (one more in TLS 1.2), and two requests."""
     server = start(TlsServer, tmp_path)
     exporter.workload_of(server.port)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
+    context = trusting(version)
     for _ in range(CONNECTIONS):
         client = context.wrap_socket(connect(server.port))
         exchange(client)

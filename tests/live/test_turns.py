@@ -5,16 +5,14 @@ that it asks for, commands that have no answer, and connections that many reques
 """
 
 import socket
-import ssl
 import struct
 import subprocess
 import time
 
 import pytest
 
-from clients import LATE_SECONDS, REQUEST, exchange, receive
+from clients import LATE_SECONDS, REQUEST, Asking, answer, exchange, receive, trusting
 from databases import MariaDB
-from exporter import bound
 from exposition import Endpoint
 from services import Nginx, Redis, TlsServer
 
@@ -27,37 +25,6 @@ HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-def answer(client, last):
-    """Receives an answer that ends with @last."""
-    got = b""
-    while not got.endswith(last):
-        part = client.recv(65536)
-        assert part, got
-        got += part
-    return got
-
-
-class Asking:
-    """Adds up what a client waits for answers: `with asking: ...`, again and again."""
-
-    def __init__(self):
-        self.seconds = 0.0
-
-    def __enter__(self):
-        self.seconds -= time.monotonic()
-
-    def __exit__(self, *_):
-        self.seconds += time.monotonic()
-
-    def check(self, end):
-        """No client's think time is in them: of one turn's at most where the machine is busy."""
-        late = bound(LATE_SECONDS, THINK_SECONDS)
-        assert 0 < end.seconds("duration") <= self.seconds + late
-        assert end.seconds("duration") == pytest.approx(
-            end.seconds("queue") + end.seconds("service"), rel=1e-9
-        )
-
-
 @pytest.mark.bounds
 @pytest.mark.parametrize("first", [b"", GET], ids=["upload", "get-first"])
 def test_a_body_that_comes_after_the_answer_is_no_request(
@@ -66,7 +33,7 @@ def test_a_body_that_comes_after_the_answer_is_no_request(
     """After a GET the first one is found out only when the next request follows it."""
     nginx = start(Nginx, tmp_path, location='return 403 "no\\n";')
     exporter.workload_of(nginx.port)
-    client, asking = connect(nginx.port), Asking()
+    client, asking = connect(nginx.port), Asking(THINK_SECONDS)
 
     def ask(request):
         with asking:
@@ -91,7 +58,7 @@ def test_a_refused_upload_ends_with_its_answer(exporter, start, connect, tmp_pat
     """nginx closes then, but reads the rest of the body first."""
     nginx = start(Nginx, tmp_path, location="return 500;")
     exporter.workload_of(nginx.port)
-    asking = Asking()
+    asking = Asking(THINK_SECONDS)
     for _ in range(TURNS):
         client = connect(nginx.port)
         with asking:
@@ -136,10 +103,8 @@ def test_the_end_of_a_handshake_is_no_request(exporter, start, connect, tmp_path
     """Without session tickets nothing answers the client's Finished."""
     server = start(TlsServer, tmp_path, tickets=0)
     exporter.workload_of(server.port)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    asking = Asking()
+    context = trusting()
+    asking = Asking(THINK_SECONDS)
     for _ in range(TURNS):
         with asking:
             client = context.wrap_socket(connect(server.port))
@@ -158,7 +123,7 @@ class MariaDBClient:
     QUERY, PREPARE, CLOSE = b"\x03", b"\x16", b"\x19"
 
     def __init__(self, client):
-        self.client, self.asking = client, Asking()
+        self.client, self.asking = client, Asking(THINK_SECONDS)
         with self.asking:
             self._log_in()
 

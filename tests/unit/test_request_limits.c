@@ -203,6 +203,9 @@ Test(request_limits, service_is_as_old_as_the_read_of_the_request_at_hand)
 	wire_arrive(&wire, 400 + SETTLE_NS);
 	wire_read(&wire, 500 + SETTLE_NS);
 	cr_expect_eq(conn_service_since(&wire.conn), T0 + 500 + SETTLE_NS);
+	wire_send(&wire, 500 + SETTLE_NS);
+	wire_settle(&wire, 500 + 2 * SETTLE_NS);
+	cr_expect_eq(conn_service_since(&wire.conn), 0, "answered within one tick of the clock");
 }
 
 /* A send is told late: the client has the answer, and its next request comes meanwhile. */

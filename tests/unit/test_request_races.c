@@ -78,7 +78,7 @@ static void race(enum racer_event first, enum racer_event second, int began)
 	for (int i = 0; i < RACES; i++) {
 		struct reading reading = { .now = T0 + 200, .sent_seq = ANSWERED_SEQ - 100 };
 
-		conn_readable(&conns[i], T0 + 100);
+		conn_readable(&conns[i], T0 + 100, false);
 		reading.arrived = conn_take(&conns[i]);
 		conn_read(&conns[i], &reading, &none);
 		conn_sent(&conns[i], T0 + 300, 0, ANSWERED_SEQ, BEGINS_UNSEEN, &none);

@@ -31,6 +31,7 @@ struct turn {
 	uint64_t end_ns; /* last send that was told */
 	uint32_t bytes;
 	bool queue_known, written, told;
+	bool rest; /* of the one before, most likely */
 	enum outcome outcome;
 };
 
@@ -40,7 +41,9 @@ struct model {
 	int segments_len, turns_len;
 	int ended, unrequested, abandoned_queued, goodbyes, unanswered;
 	uint64_t fin_ns;
+	uint64_t settled_ns; /* end of the request that a sweep ended last */
 	bool tls, closed;
+	bool crosses; /* what waits was sent before the client had the answer */
 };
 
 /* The request in progress; NULL if there is none. */
@@ -86,8 +89,10 @@ static void model_end(struct model *model, struct turn *turn)
 	model->ended++;
 }
 
-static void model_arrive(struct model *model, uint64_t now, bool seen)
+static void model_arrive(struct model *model, uint64_t now, bool seen, bool crosses)
 {
+	if (seen && !model_waiting_since(model))
+		model->crosses = crosses;
 	model->segments[model->segments_len++] = (struct segment){ .arrived_ns = now,
 								   .seen = seen };
 }
@@ -106,14 +111,23 @@ static void model_take(struct model *model, int segments)
 static bool model_wants_no_answer(const struct model *model, const struct turn *turn,
 				  uint64_t since)
 {
-	return model->tls && model->turns_len > 1 && turn->bytes <= 80 &&
+	return model->tls && model->turns_len > 1 && (turn->bytes <= 80 || turn->rest) &&
 	       since > turn->piece_ns + 10000000;
+}
+
+/* Whether what follows an answer, and has waited since @since, was sent without having seen it. */
+static bool model_is_rest(const struct model *model, const struct turn *last, uint64_t since)
+{
+	uint64_t sent = last->outcome == OPEN && last->told ? last->end_ns : model->settled_ns;
+
+	return model->tls && last->bytes > 80 && (model->crosses || (since && since < sent));
 }
 
 static void model_read(struct model *model, uint64_t now, int segments, uint32_t bytes)
 {
 	uint64_t since = model_waiting_since(model);
 	struct turn *turn = model_turn(model);
+	bool rest = false;
 
 	model_take(model, segments);
 	if (turn && !turn->written && !model_wants_no_answer(model, turn, since)) {
@@ -124,15 +138,18 @@ static void model_read(struct model *model, uint64_t now, int segments, uint32_t
 	if (turn && !turn->written) {
 		turn->outcome = UNANSWERED;
 		model->unanswered++;
-	} else if (turn) {
-		model_end(model, turn);
+	} else if (model->turns_len) {
+		rest = model_is_rest(model, &model->turns[model->turns_len - 1], since);
 	}
+	if (turn && turn->written)
+		model_end(model, turn);
 	model->turns[model->turns_len++] = (struct turn){
 		.read_ns = now,
 		.piece_ns = now,
 		.queue_ns = now - since,
 		.bytes = bytes,
 		.queue_known = since,
+		.rest = rest,
 	};
 }
 
@@ -160,8 +177,10 @@ static void model_settle(struct model *model, uint64_t now)
 {
 	struct turn *turn = model_turn(model);
 
-	if (turn && turn->told && now - turn->end_ns >= 1000000000)
+	if (turn && turn->told && now - turn->end_ns >= 1000000000) {
+		model->settled_ns = turn->end_ns;
 		model_end(model, turn);
+	}
 }
 
 static uint64_t model_latest(const struct model *model)
@@ -174,6 +193,15 @@ static bool model_goodbye(const struct model *model, uint64_t since)
 	return model->fin_ns && model->fin_ns <= since + 10000000;
 }
 
+static enum outcome model_unanswered(const struct model *model, const struct turn *turn)
+{
+	uint64_t waited_ns = turn->queue_known ? turn->queue_ns : 0;
+
+	if (turn->rest && turn->bytes > 80)
+		return UNANSWERED;
+	return model_goodbye(model, turn->read_ns - waited_ns) ? GOODBYE : ABANDONED;
+}
+
 /* Bytes that had come before the answer was sent are a body that was not wanted. */
 static void model_close(struct model *model)
 {
@@ -181,11 +209,9 @@ static void model_close(struct model *model)
 
 	model->closed = true;
 	if (turn && !turn->written) {
-		uint64_t waited_ns = turn->queue_known ? turn->queue_ns : 0;
-
-		turn->outcome = model_goodbye(model, turn->read_ns - waited_ns) ? GOODBYE
-										: ABANDONED;
+		turn->outcome = model_unanswered(model, turn);
 		model->goodbyes += turn->outcome == GOODBYE;
+		model->unanswered += turn->outcome == UNANSWERED;
 		return;
 	}
 	if (turn)
@@ -273,11 +299,13 @@ static void pair_count(struct pair *pair, uint32_t events, const struct request 
 
 static void pair_arrive(struct pair *pair)
 {
+	bool crosses = !pair_random(pair, 20); /* seldom enough for no multiplexed connection */
+
 	if (pair->model.fin_ns || (pair->watched && !model_has_room(&pair->model)))
 		return;
-	model_arrive(&pair->model, pair->now, pair->watched);
+	model_arrive(&pair->model, pair->now, pair->watched, crosses);
 	if (pair->watched)
-		conn_readable(&pair->conn, pair->now);
+		conn_readable(&pair->conn, pair->now, crosses);
 }
 
 static void pair_fin(struct pair *pair)
@@ -379,8 +407,8 @@ static void pair_compare(struct pair *pair)
 {
 	struct model *model = &pair->model;
 	const struct turn *turn = model_turn(model);
-	bool in_service = turn && !turn->told;
-	bool queued = !model->closed && !in_service && model_waiting_since(model);
+	bool unanswered = turn && !turn->told, in_service = unanswered && !turn->rest;
+	bool queued = !model->closed && !unanswered && model_waiting_since(model);
 
 	pair_check(pair, pair->began == model->turns_len, "requests begun");
 	pair_check(pair, pair->ended == model_count(model, ENDED), "requests ended");

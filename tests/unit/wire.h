@@ -12,6 +12,7 @@
 
 #define UNTOUCHED 0x5555555555555555ULL
 #define T0 1000000000000ULL /* any time will do */
+#define MS 1000000ULL
 
 /* One connection: the machine, what TCP knows, and what has come of it. */
 struct wire {
@@ -48,7 +49,22 @@ static inline uint32_t wire_count(struct wire *wire, uint32_t events, const stru
 
 static inline void wire_arrive(struct wire *wire, uint64_t at)
 {
-	conn_readable(&wire->conn, T0 + at);
+	conn_readable(&wire->conn, T0 + at, false);
+}
+
+/* The client has not got yet all that was sent. */
+static inline void wire_cross(struct wire *wire, uint64_t at)
+{
+	conn_readable(&wire->conn, T0 + at, true);
+}
+
+/* Whether a read of what arrived at @arrived would be looked at; 0: at a time that was not seen. */
+static inline bool wire_asks(const struct wire *wire, uint64_t arrived)
+{
+	struct reading reading = { .arrived = arrived ? T0 + arrived : 0,
+				   .sent_seq = wire->write_seq };
+
+	return conn_asks_bytes(&wire->conn, &reading);
 }
 
 /* Takes @bytes, which look like @begins; @unread: there are more. */
@@ -61,9 +77,10 @@ static inline uint32_t wire_read_bytes(struct wire *wire, uint64_t at, uint32_t 
 		.arrived = conn_take(&wire->conn),
 		.sent_seq = wire->write_seq,
 		.bytes = bytes,
-		.begins = conn_asks_bytes(&wire->conn) ? begins : BEGINS_UNSEEN,
 	};
 
+	if (conn_asks_bytes(&wire->conn, &reading))
+		reading.begins = begins;
 	conn_left(&wire->conn, unread);
 	return wire_count(wire, conn_read(&wire->conn, &reading, &ended), &ended);
 }
@@ -71,7 +88,11 @@ static inline uint32_t wire_read_bytes(struct wire *wire, uint64_t at, uint32_t 
 /* Takes @bytes, the first of which are @word. */
 static inline uint32_t wire_read_word(struct wire *wire, uint64_t at, uint32_t bytes, uint64_t word)
 {
-	return wire_read_bytes(wire, at, bytes, conn_begins(&wire->conn, word), false);
+	union line line = { .word = word };
+
+	return wire_read_bytes(wire, at, bytes,
+			       conn_begins(&wire->conn, &line, http_method_end(&line), bytes),
+			       false);
 }
 
 /* Takes some of the bytes, or all of them. */

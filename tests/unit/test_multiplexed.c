@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections that many requests share, and those that only look like it. */
+#include "wire.h"
+
+Test(multiplexed, http_2_is_counted_and_not_measured)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 50);
+	cr_expect_eq(wire_read_bytes(&wire, 100, 300, BEGINS_PREFACE, false), REQUEST_MULTIPLEXED);
+	EXPECT_GAUGES(wire, 0, 0);
+	wire_arrive(&wire, 500);
+	EXPECT_GAUGES(wire, 1, 0);
+	conn_take(&wire.conn);
+	EXPECT_GAUGES(wire, 0, 0);
+	cr_expect_eq(wire_close(&wire, 900), 0);
+	cr_expect_not(conn_is_over(&wire.conn), "it was open, for the gauge of connections");
+}
+
+/* A request that crosses an answer or waits for it, and its own answer. */
+static uint32_t turn(struct wire *wire, bool crosses)
+{
+	uint32_t events;
+
+	if (crosses)
+		wire_cross(wire, 1000);
+	else
+		wire_arrive(wire, 1000);
+	events = wire->conn.closed ? 0 : wire_read(wire, 1000);
+	wire_send(wire, 1500);
+	return events;
+}
+
+/* @times: the client sends while it has not got the answer; @waits: and how often it has. */
+static uint32_t mix(struct wire *wire, int times, int waits)
+{
+	uint32_t events = 0;
+
+	for (int i = 0; i < times; i++)
+		for (int j = 0; j <= waits; j++)
+			events |= turn(wire, j == 0);
+	return events;
+}
+
+/* That the eighth was answered too is seen when the next one is read. */
+Test(multiplexed, a_client_that_does_not_wait_for_answers_shares_its_connection)
+{
+	struct wire wire = wire_open();
+
+	cr_expect_not(mix(&wire, 8, 0) & REQUEST_MULTIPLEXED);
+	cr_expect_eq(turn(&wire, false), REQUEST_MULTIPLEXED);
+	cr_expect_eq(conn_multiplexed(&wire.conn), 0, "once");
+	wire = wire_open();
+	cr_expect(mix(&wire, 100, 3) & REQUEST_MULTIPLEXED, "one of four");
+	cr_expect_eq(wire.multiplexed, 1);
+}
+
+Test(multiplexed, a_client_that_mostly_waits_does_not)
+{
+	struct wire wire = wire_open();
+
+	cr_expect_not(mix(&wire, 1000, 4) & REQUEST_MULTIPLEXED);
+	wire = wire_open();
+	cr_expect_not(mix(&wire, 1, 9) & REQUEST_MULTIPLEXED, "it has always waited");
+	cr_expect_eq(wire.conn.mixed, 0);
+}
+
+/* An upload has many segments, and all of the first window may cross what the server sends. */
+Test(multiplexed, many_segments_of_one_request_cross_once)
+{
+	struct wire wire = wire_open();
+
+	turn(&wire, false);
+	for (int i = 0; i < 100; i++) {
+		wire_cross(&wire, 1000);
+		cr_expect_not(wire_read(&wire, 1000) & REQUEST_MULTIPLEXED);
+	}
+	wire_send(&wire, 1500);
+	turn(&wire, false);
+	cr_expect_eq(wire.conn.mixed, MIXED_WEIGHT);
+}
+
+Test(multiplexed, http_1_does_not_share)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 50);
+	wire_read_bytes(&wire, 100, 300, BEGINS_REQUEST, false);
+	wire_send(&wire, 200);
+	cr_expect_not(mix(&wire, 100, 0) & REQUEST_MULTIPLEXED);
+}
