@@ -23,7 +23,7 @@ DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf
 DEPS_TEST := g++ libcriterion-dev libclang-rt-dev python3 python3-pytest python3-pytest-xdist python3-prometheus-client prometheus nginx-light \
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless \
              openssl systemd musl-tools golang-go postgresql mariadb-server mariadb-client \
-             gunicorn php-fpm apache2-bin libtomcat10-embed-java libtomcat10-java memcached \
+             gunicorn php-fpm php-curl apache2-bin libtomcat10-embed-java libtomcat10-java memcached \
              varnish erlang-base nghttp2-client
 DEPS_BENCH := bpftrace libbpf-tools util-linux
 # npm may have come with another nodejs than Debian's.

@@ -32,7 +32,8 @@ struct tracked {
 	__u32 tree; /* to which the endpoint belongs */
 	__u32 port;
 	__u32 accepted; /* counted by io_model: ACCEPTED_ */
-	__u16 adopted; /* found open at start, nothing known of its present request */
+	__u8 adopted; /* found open at start, nothing known of its present request */
+	__u8 blocks; /* who reads from it waits: no event loop does so */
 	__u16 held; /* of QUOTA_SOCKETS: HELD_ */
 	__u32 drops; /* listener: sk_drops already counted */
 	__u32 waited; /* its accept wait is counted; syscall backend */

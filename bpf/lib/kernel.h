@@ -189,6 +189,31 @@ struct file {
 	void *private_data;
 };
 
+struct rb_node {
+	struct rb_node *rb_right;
+	struct rb_node *rb_left;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct rb_root_cached {
+	struct rb_root rb_root;
+};
+
+struct eventpoll {
+	struct rb_root_cached rbr;
+};
+
+struct epoll_filefd {
+	struct file *file;
+};
+
+struct epitem {
+	struct epoll_filefd ffd;
+};
+
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;

@@ -13,8 +13,11 @@
 /* How far the request is that a thread is in, if any: of its answer nothing was sent, or a part. */
 enum { IN_NOTHING, IN_SERVICE, IN_ANSWER };
 
-/* What a thread waits for, where that is one descriptor: see descriptor_of(). */
-enum { TARGET_UNKNOWN, TARGET_CLIENT, TARGET_SOCKET, TARGET_OTHER };
+/*
+ * What a thread waits for, see descriptor_of(): of several descriptors the last of these. WORK is a
+ * listener, or the connection of another client.
+ */
+enum { TARGET_UNKNOWN, TARGET_OTHER, TARGET_CLIENT, TARGET_SOCKET, TARGET_WORK };
 
 /* include/linux/sched.h */
 #define TASK_DEAD 0x0080U
@@ -46,6 +49,7 @@ struct sleeper {
 	__u32 iowait;
 	__u32 uninterruptible;
 	__u32 in_request; /* IN_ */
+	__u32 blocks; /* the connection of that request blocks: the thread is no event loop */
 	__u32 target; /* TARGET_: CLIENT is the connection of that request */
 	__u32 events; /* that it polls for */
 	__u32 alone; /* the only thread of its process */
@@ -139,9 +143,29 @@ static inline __u32 classify_write(const struct sleeper *sleeper)
 }
 
 /*
+ * A wait for any of several descriptors. An event loop is free meanwhile, whatever it has in hand.
+ * A thread that has read a request from a connection that blocks it is none: before it answers it
+ * calls another service (libcurl), unless its client or another one can end the wait.
+ */
+static inline __u32 classify_any(const struct sleeper *sleeper)
+{
+	if (!sleeper->blocks || sleeper->in_request != IN_SERVICE)
+		return STATE_IDLE;
+	switch (sleeper->target) {
+	case TARGET_CLIENT:
+	case TARGET_WORK:
+		return STATE_IDLE;
+	case TARGET_SOCKET:
+		return STATE_NETWORK;
+	default:
+		return STATE_WAIT;
+	}
+}
+
+/*
  * Without descriptors it is a sleep. With one, in the middle of a request, it is a client library
  * that waits for its answer (libpq, JDBC, sockets with a timeout), or an answer that waits for its
- * client; an event loop waits for more.
+ * client.
  */
 static inline __u32 classify_poll(const struct sleeper *sleeper)
 {
@@ -150,7 +174,7 @@ static inline __u32 classify_poll(const struct sleeper *sleeper)
 	if (!descriptors)
 		return STATE_SLEEP;
 	if (descriptors > 1)
-		return STATE_IDLE;
+		return classify_any(sleeper);
 	if (sleeper->target == TARGET_CLIENT && sleeper->events & POLLOUT)
 		return STATE_NETWORK;
 	return sleeper->target == TARGET_OTHER ? classify_target(sleeper)
@@ -169,23 +193,25 @@ static inline __u32 classify_syscall(const struct sleeper *sleeper)
 	case SYS_POLL:
 		return classify_poll(sleeper);
 	case SYS_SELECT:
-		return (__u32)sleeper->args[0] ? STATE_IDLE : STATE_SLEEP;
+		return (__u32)sleeper->args[0] ? classify_any(sleeper) : STATE_SLEEP;
 	case SYS_EPOLL_WAIT:
+		return classify_any(sleeper);
 	case SYS_PAUSE:
 #endif
-	case SYS_EPOLL_PWAIT:
-	case SYS_EPOLL_PWAIT2:
 	case SYS_ACCEPT:
 	case SYS_ACCEPT4:
-	case SYS_IO_GETEVENTS:
-	case SYS_IO_PGETEVENTS:
 	case SYS_RT_SIGTIMEDWAIT:
 	case SYS_RT_SIGSUSPEND:
 		return STATE_IDLE;
 	case SYS_PPOLL:
 		return classify_poll(sleeper);
 	case SYS_PSELECT6:
-		return (__u32)sleeper->args[0] ? STATE_IDLE : STATE_SLEEP;
+		return (__u32)sleeper->args[0] ? classify_any(sleeper) : STATE_SLEEP;
+	case SYS_EPOLL_PWAIT:
+	case SYS_EPOLL_PWAIT2:
+	case SYS_IO_GETEVENTS:
+	case SYS_IO_PGETEVENTS:
+		return classify_any(sleeper);
 	case SYS_NANOSLEEP:
 	case SYS_CLOCK_NANOSLEEP:
 		return STATE_SLEEP;
@@ -230,7 +256,7 @@ static inline __u32 classify(const struct sleeper *sleeper)
 	if (sleeper->compat)
 		return sleeper->iowait ? STATE_DISK : STATE_WAIT;
 	if (sleeper->syscall == SYS_IO_URING_ENTER)
-		return STATE_IDLE; /* before iowait: it sleeps with iowait set */
+		return classify_any(sleeper); /* before iowait: it sleeps with iowait set */
 	if (sleeper->iowait)
 		return STATE_DISK;
 	if (sleeper->uninterruptible)
@@ -239,10 +265,19 @@ static inline __u32 classify(const struct sleeper *sleeper)
 }
 
 /*
- * Where the one descriptor is that a call waits for, if there is such a one: in its first argument,
- * or in the struct pollfd in user memory to which that points.
+ * Where the descriptors are that a call waits for, if it names any: the only one in its first
+ * argument, or in the struct pollfd in user memory to which that points; any of several in an array
+ * of those, in sets of bits, in an epoll set; or what it waits for cannot be told.
  */
-enum { DESCRIPTOR_NONE, DESCRIPTOR_PASSED, DESCRIPTOR_POLLED };
+enum {
+	DESCRIPTOR_NONE,
+	DESCRIPTOR_PASSED,
+	DESCRIPTOR_POLLED,
+	DESCRIPTORS_POLLED,
+	DESCRIPTORS_SELECTED,
+	DESCRIPTORS_IN_EPOLL,
+	DESCRIPTORS_UNKNOWN,
+};
 
 static inline __u32 descriptor_of(const struct sleeper *sleeper)
 {
@@ -251,7 +286,24 @@ static inline __u32 descriptor_of(const struct sleeper *sleeper)
 	case SYS_POLL:
 #endif
 	case SYS_PPOLL:
-		return (__u32)sleeper->args[1] == 1 ? DESCRIPTOR_POLLED : DESCRIPTOR_NONE;
+		if ((__u32)sleeper->args[1] > 1)
+			return DESCRIPTORS_POLLED;
+		return (__u32)sleeper->args[1] ? DESCRIPTOR_POLLED : DESCRIPTOR_NONE;
+#ifdef SYS_SELECT
+	case SYS_SELECT:
+#endif
+	case SYS_PSELECT6:
+		return (__u32)sleeper->args[0] ? DESCRIPTORS_SELECTED : DESCRIPTOR_NONE;
+#ifdef SYS_EPOLL_WAIT
+	case SYS_EPOLL_WAIT:
+#endif
+	case SYS_EPOLL_PWAIT:
+	case SYS_EPOLL_PWAIT2:
+		return DESCRIPTORS_IN_EPOLL;
+	case SYS_IO_URING_ENTER:
+	case SYS_IO_GETEVENTS:
+	case SYS_IO_PGETEVENTS:
+		return DESCRIPTORS_UNKNOWN;
 	case SYS_RECVFROM:
 	case SYS_RECVMSG:
 	case SYS_RECVMMSG:
@@ -271,6 +323,12 @@ static inline __u32 descriptor_of(const struct sleeper *sleeper)
 static inline int syscall_takes_any(__s64 number)
 {
 	return number != SYS_RECVFROM && number != SYS_RECVMSG && number != SYS_RECVMMSG;
+}
+
+/* Whether a call waits for any of several descriptors; @where: its descriptor_of(). */
+static inline int descriptors_are_many(__u32 where)
+{
+	return where >= DESCRIPTORS_POLLED;
 }
 
 static inline int syscall_parks(__s64 number)

@@ -44,7 +44,8 @@ struct thread {
 
 	__u64 client; /* the file of that connection, an address; 0: none */
 	__u64 left_ns; /* when it last went to wait for work */
-	__u32 by_send; /* it answers a request that another thread has read */
+	__u16 by_send; /* it answers a request that another thread has read */
+	__u16 blocks; /* the connection of its request blocks who reads: it is no event loop */
 	__u32 turns; /* TURN_: which parts of `turn` mean something */
 	__u64 lock_addr; /* the episode: which lock, */
 	__u64 lock_start_ns; /* first switch-out (0: no episode), */

@@ -103,6 +103,7 @@ static inline void accepted_count(struct file *file, struct tracked *tracked,
 	}
 	if (__sync_lock_test_and_set(&tracked->accepted, ACCEPTED_COUNTED) == ACCEPTED_COUNTED)
 		return;
+	tracked->blocks = model == IO_BLOCKING;
 	if (model < IO_MODELS)
 		__sync_fetch_and_add(&shard->accepted[model], 1);
 }
@@ -240,6 +241,8 @@ static inline void connection_bind(struct tracked *tracked, struct thread *threa
 {
 	binding_make(thread, (__u64)thread, task->pid, &tracked->conn, (__u64)&tracked->conn,
 		     (__u64)file, by_send);
+	if (thread)
+		thread->blocks = tracked->blocks;
 }
 
 /* A read from a connection whose turns are not measured, or not any more. */

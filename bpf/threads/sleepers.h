@@ -67,7 +67,7 @@ VERIFIED_ALONE int target_find(struct sleeper *sleeper, __u64 client)
 		return 0;
 	where = descriptor_of(sleeper);
 	polled.fd = sleeper->args[0];
-	if (where == DESCRIPTOR_NONE ||
+	if ((where != DESCRIPTOR_PASSED && where != DESCRIPTOR_POLLED) ||
 	    (where == DESCRIPTOR_POLLED &&
 	     bpf_probe_read_user(&polled, sizeof(polled), (const void *)sleeper->args[0])))
 		return 0;
@@ -82,6 +82,140 @@ VERIFIED_ALONE int target_find(struct sleeper *sleeper, __u64 client)
 	else
 		sleeper->target = TARGET_OTHER;
 	return 0;
+}
+
+/* --- any of several descriptors: a few of them are looked at ---------------------------------- */
+
+#define LOOK_POLLED 8U
+#define LOOK_WORDS 4U /* of a set of select(): 64 descriptors each, */
+#define LOOK_BITS 4U /* and so many in each */
+
+/*
+ * A listener, or a connection to one that is observed: only those have state of ours. With that of
+ * another agent a socket is taken for such, and the wait for a wait for work.
+ */
+static inline int socket_brings_work(const struct sock *sk)
+{
+	return BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN ||
+	       BPF_CORE_READ(sk, sk_bpf_storage);
+}
+
+static inline __u32 file_target(struct file *file, __u64 client)
+{
+	struct socket *socket;
+
+	if (!file)
+		return TARGET_UNKNOWN;
+	if ((__u64)file == client)
+		return TARGET_CLIENT;
+	if (!file_is_socket(file))
+		return TARGET_OTHER;
+	socket = BPF_CORE_READ(file, private_data);
+	return socket_brings_work(BPF_CORE_READ(socket, sk)) ? TARGET_WORK : TARGET_SOCKET;
+}
+
+VERIFIED_ALONE int descriptor_target(__u32 fd, __u64 client)
+{
+	return (int)file_target(descriptor_file(bpf_get_current_task_btf(), fd), client);
+}
+
+static inline __u32 greater(__u32 a, __u32 b)
+{
+	return a > b ? a : b;
+}
+
+VERIFIED_ALONE int polled_target(const struct sleeper *sleeper, __u64 client)
+{
+	struct pollfd polled[LOOK_POLLED] = {};
+	__u32 target = TARGET_UNKNOWN, count;
+
+	if (!sleeper)
+		return 0;
+	count = sleeper->args[1];
+	if (count > LOOK_POLLED)
+		count = LOOK_POLLED;
+	if (bpf_probe_read_user(polled, count * sizeof(*polled), (const void *)sleeper->args[0]))
+		return 0;
+	for (__u32 i = 0; i < LOOK_POLLED && i < count; i++)
+		target = greater(target, descriptor_target(polled[i].fd, client));
+	return (int)target;
+}
+
+/* Those of @sleeper's sets that have a bit in their word number @index. */
+static inline __u64 selected_word(const struct sleeper *sleeper, __u32 index)
+{
+	__u64 readable = 0, writable = 0;
+
+	bpf_probe_read_user(&readable, sizeof(readable), (const __u64 *)sleeper->args[1] + index);
+	bpf_probe_read_user(&writable, sizeof(writable), (const __u64 *)sleeper->args[2] + index);
+	return readable | writable;
+}
+
+/* BPF has no instruction for it, and clang 14 none in place of that. */
+VERIFIED_ALONE int first_bit(__u64 word)
+{
+	int bit = 0;
+
+	for (int half = 32; half; half /= 2) {
+		if (word << (64 - half))
+			continue;
+		word >>= half;
+		bit += half;
+	}
+	return bit;
+}
+
+VERIFIED_ALONE int selected_target(const struct sleeper *sleeper, __u64 client)
+{
+	__u32 target = TARGET_UNKNOWN, fd;
+	__u64 word;
+
+	if (!sleeper)
+		return 0;
+	for (__u32 i = 0; i < LOOK_WORDS && i * 64 < (__u32)sleeper->args[0]; i++) {
+		word = selected_word(sleeper, i);
+		for (__u32 bits = 0; bits < LOOK_BITS && word; bits++) {
+			fd = i * 64 + first_bit(word);
+			target = greater(target, descriptor_target(fd, client));
+			word &= word - 1;
+		}
+	}
+	return (int)target;
+}
+
+/* In an epoll set (fs/eventpoll.c) a file is @node of a tree: an epitem begins with that. */
+static inline __u32 node_target(struct rb_node *node, __u64 client)
+{
+	return file_target(BPF_CORE_READ((struct epitem *)node, ffd.file), client);
+}
+
+/* The root of that tree and what is below it. */
+VERIFIED_ALONE int epoll_target(__u32 fd, __u64 client)
+{
+	struct file *file = descriptor_file(bpf_get_current_task_btf(), fd);
+	struct eventpoll *set;
+	struct rb_node *root;
+	__u32 target;
+
+	if (!file)
+		return 0;
+	set = BPF_CORE_READ(file, private_data);
+	root = BPF_CORE_READ(set, rbr.rb_root.rb_node);
+	if (!root)
+		return 0;
+	target = node_target(root, client);
+	target = greater(target, node_target(BPF_CORE_READ(root, rb_left), client));
+	return (int)greater(target, node_target(BPF_CORE_READ(root, rb_right), client));
+}
+
+static inline void targets_find(struct sleeper *sleeper, __u32 where, __u64 client)
+{
+	if (where == DESCRIPTORS_POLLED)
+		sleeper->target = polled_target(sleeper, client);
+	else if (where == DESCRIPTORS_SELECTED)
+		sleeper->target = selected_target(sleeper, client);
+	else if (where == DESCRIPTORS_IN_EPOLL)
+		sleeper->target = epoll_target(sleeper->args[0], client);
 }
 
 /*
@@ -106,8 +240,17 @@ static inline __u32 thread_part(struct thread *thread)
  */
 static inline void sleeper_place(struct thread *thread, struct sleeper *sleeper)
 {
-	if (syscall_is_epoll(sleeper->syscall))
+	__u32 where = descriptor_of(sleeper);
+
+	if (descriptors_are_many(where)) {
+		if (!thread->blocks || !thread->request)
+			return;
+		sleeper->blocks = 1;
+		sleeper->in_request = thread_part(thread);
+		if (sleeper->in_request == IN_SERVICE)
+			targets_find(sleeper, where, thread->client);
 		return;
+	}
 	if (thread->request || syscall_writes(sleeper->syscall))
 		target_find(sleeper, thread->client);
 	if (!thread->request || sleeper->target == TARGET_CLIENT)
@@ -133,7 +276,7 @@ static inline int sleeper_is_over(struct task_struct *task, struct thread *threa
 		sleeper.syscall = thread->syscall;
 	if (sleeper_state(&sleeper) != STATE_IDLE)
 		return 0;
-	parked = syscall_parks(sleeper.syscall);
+	parked = syscall_parks(sleeper.syscall) || descriptors_are_many(descriptor_of(&sleeper));
 	if (parked && tree_runs_tasks(thread->tree))
 		return 1;
 	if (bpf_probe_read_kernel(&conn, CONN_HEAD_BYTES, (const void *)thread->request))

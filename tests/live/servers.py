@@ -68,13 +68,13 @@ def app(environ, start_response):
     )
 
 
-def php(start, port):
+def php(start, port, work=f"usleep({WORK_MS * 1000});", options=()):
     """PHP-FPM behind nginx, which is not looked at."""
     own = free_port()
     name = unique_name("phpfpm")
     place = start(
         Directory,
-        index_php=f"<?php usleep({WORK_MS * 1000}); echo 'x';",
+        index_php=f"<?php {work} echo 'x';",
         fpm_conf=f"""
 [global]
 error_log = /dev/null
@@ -98,7 +98,7 @@ pm.max_children = {WORKERS}
     server = start(
         Server,
         name,
-        [program_copy(found, name), "-F", "-R", "-n", "-y", place.path / "fpm.conf"],
+        [program_copy(found, name), "-F", "-R", "-n", "-y", place.path / "fpm.conf", *options],
         stderr=subprocess.DEVNULL,
     )
     start(Process, ["nginx", "-c", place.path / "nginx.conf", "-e", place.path / "error.log"])

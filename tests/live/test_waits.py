@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a thread waits for in the middle of a request, and of its answer."""
 
+import os
 import time
 
 import pytest
 
+import servers
 from clients import LATE_SECONDS, REQUEST, receive
 from exposition import Endpoint, Pool, PoolChange
-from services import JavaPool, Load, Service, Tasks
+from services import JavaPool, Load, Service, Tasks, free_port, unique_name
 from utilization import Utilization
 
 HEAD_BYTES = 50
@@ -38,14 +40,16 @@ def stays(exporter, workload, state):
 
 
 HOWS = {"recv": "network", "read": "network", "poll": "network", "pipe": "wait"}
+MANY = {"polls": "network", "select": "network", "epoll": "network", "pipes": "wait"}
 
 
-@pytest.mark.parametrize("how", HOWS)
-def test_what_a_request_waits_for_is_told_by_the_descriptor(exporter, talk, how):
+@pytest.mark.parametrize("how, state", [*HOWS.items(), *MANY.items()])
+def test_what_a_request_waits_for_is_told_by_the_descriptor(exporter, talk, how, state):
+    """Or, of several, by that which is no client's: the other one is to be woken up by."""
     case = talk(f"read:100,take:{how},write:100,loop")
     workload = exporter.workload_of(case.port)
     case.client.sendall(REQUEST)
-    stays(exporter, workload, HOWS[how])
+    stays(exporter, workload, state)
     serves(exporter, case.port, 1)
     case.server.ask("feed")
     receive(case.client)
@@ -135,6 +139,71 @@ def test_who_answers_what_another_thread_has_read_is_in_service_from_there_on(ex
     receive(case.client, HEAD_BYTES)
     case.client.close()
     exporter.wait_for_end(case.port, 1)
+
+
+def test_workers_of_php_that_call_a_service_by_curl_are_on_the_network(exporter, start, connect):
+    """libcurl polls for its socket and for an eventfd."""
+    upstream = start(Service, "talker", script="eof")
+    port = free_port()
+    php = servers.php(
+        start, port,
+        work=f"curl_exec(curl_init('http://127.0.0.1:{upstream.port}/'));",
+        options=["-d", "extension=curl"],
+    )  # fmt: skip
+    exporter.wait_until(lambda s: s.rows("workload_connections", workload=php.name))
+    clients = [connect(port) for _ in range(4)]
+    for client in clients:
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+    exporter.wait_for_equal(lambda s: Pool(s, php.name, php.name).threads("network"), 4)
+    upstream.stop()
+    for client in clients:
+        assert client.recv(1), "it has answered"
+    exporter.wait_for_equal(lambda s: Pool(s, php.name, php.name).threads("idle"), 5)
+
+
+LOOP = """
+import select, socket, sys, time
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+poll, clients = select.poll(), {}
+poll.register(listener, select.POLLIN)
+while True:
+    ready, _, _ = select.select([listener, *clients], [], [], 0.1) if sys.argv[2] == "select" else (
+        [{each.fileno(): each for each in [listener, *clients]}[fd] for fd, _ in poll.poll(100)], 0, 0)
+    for each in ready:
+        if each is listener:
+            client, _ = listener.accept()
+            poll.register(client, select.POLLIN)
+            clients[client] = 0
+        elif each.recv(100):
+            clients[each] = time.monotonic() + 3
+        else:
+            poll.unregister(each)
+            del clients[each]
+    for client, due in clients.items():
+        if due and due < time.monotonic():
+            client.sendall(b"a" * 100)
+            clients[client] = 0
+"""
+
+
+@pytest.mark.parametrize("how", ["select", "poll"])
+def test_an_event_loop_with_a_request_in_hand_is_idle(exporter, start, connect, how):
+    """Although its connections block: it waits for new ones, and for those of other clients, too."""
+    name, port = unique_name("loop"), free_port()
+    program = servers.program_copy("/usr/bin/python3", name)
+    start(servers.Server, name, [program, "-c", LOOP, port, how], env={**os.environ, "PYTHONHOME": "/usr"})
+    exporter.wait_until(lambda s: s.rows("workload_connections", workload=name))
+    clients = [connect(port) for _ in range(2)]
+    clients[0].sendall(REQUEST)
+    serves(exporter, port, 1)
+    before = exporter.scrape()
+    time.sleep(WINDOW_SECONDS)
+    after = exporter.scrape()
+    assert in_service(after, port) == 1
+    change = PoolChange(before, after, name, name, 1)
+    assert change.seconds("network") == change.seconds("wait") == 0
+    assert change.seconds("idle") > 0
+    receive(clients[0])
 
 
 @pytest.mark.times

@@ -68,6 +68,64 @@ Test(targets, polling_something_that_is_no_socket_is_wait_in_a_request_and_else_
 	expect_rows_of((struct sleeper){ .target = TARGET_OTHER, .events = 1 }, rows, LEN(rows));
 }
 
+/* Waits for any of several descriptors, as event loops do; with the state of a thread that is none.
+ */
+static void expect_any(struct sleeper sleeper, uint32_t state)
+{
+	const struct row rows[] = {
+		ELSE_IDLE("poll", NR(7, NONE), state, 0x7000, 2),
+		ELSE_IDLE("ppoll", NR(271, 73), state, 0x7000, 2),
+		ELSE_IDLE("select", NR(23, NONE), state, 1),
+		ELSE_IDLE("pselect6", NR(270, 72), state, 5),
+		ELSE_IDLE("epoll_wait", NR(232, NONE), state, 4),
+		ELSE_IDLE("epoll_pwait", NR(281, 22), state, 4),
+		ELSE_IDLE("epoll_pwait2", 441, state, 4),
+		ELSE_IDLE("io_getevents", NR(208, 4), state, 3),
+		ELSE_IDLE("io_pgetevents", NR(333, 292), state, 3),
+		ELSE_IDLE("io_uring_enter", NR_IO_URING_ENTER, state, 3),
+	};
+
+	expect_rows_of(sleeper, rows, LEN(rows));
+}
+
+Test(targets, a_thread_that_its_client_blocks_waits_for_something_else_in_a_request)
+{
+	expect_any((struct sleeper){ .blocks = 1 }, STATE_WAIT);
+	expect_any((struct sleeper){ .blocks = 1, .target = TARGET_OTHER }, STATE_WAIT);
+	expect_any((struct sleeper){ .blocks = 1, .target = TARGET_SOCKET }, STATE_NETWORK);
+}
+
+Test(targets, waiting_for_its_client_or_for_another_one_it_is_idle)
+{
+	expect_any((struct sleeper){ .blocks = 1, .target = TARGET_CLIENT }, STATE_IDLE);
+	expect_any((struct sleeper){ .blocks = 1, .target = TARGET_WORK }, STATE_IDLE);
+}
+
+Test(targets, an_event_loop_is_idle_whatever_it_waits_for)
+{
+	for (uint32_t target = TARGET_UNKNOWN; target <= TARGET_WORK; target++)
+		expect_any((struct sleeper){ .target = target }, STATE_IDLE);
+}
+
+Test(targets, after_an_answer_has_begun_all_who_wait_for_any_of_several_are_idle)
+{
+	struct sleeper sleeper = { .syscall = NR(281, 22),
+				   .blocks = 1,
+				   .target = TARGET_SOCKET,
+				   .in_request = IN_ANSWER };
+
+	expect_state("epoll_pwait", &sleeper, STATE_IDLE);
+}
+
+Test(targets, many_descriptors_are_told_from_one)
+{
+	cr_expect_not(descriptors_are_many(DESCRIPTOR_NONE));
+	cr_expect_not(descriptors_are_many(DESCRIPTOR_PASSED));
+	cr_expect_not(descriptors_are_many(DESCRIPTOR_POLLED));
+	for (uint32_t where = DESCRIPTORS_POLLED; where <= DESCRIPTORS_UNKNOWN; where++)
+		cr_expect(descriptors_are_many(where));
+}
+
 Test(targets, after_an_answer_has_begun_whoever_parks_or_takes_turns_waits_for_work)
 {
 	static const struct {
@@ -119,13 +177,23 @@ Test(targets, the_descriptor_that_a_call_waits_for_is_found)
 	} rows[] = {
 		{ "poll for one", NR(7, NONE), { 0x7000, JUNK | 1 }, DESCRIPTOR_POLLED },
 		{ "ppoll for one", NR(271, 73), { 0x7000, 1 }, DESCRIPTOR_POLLED },
-		{ "ppoll for two", NR(271, 73), { 0x7000, 2 }, DESCRIPTOR_NONE },
+		{ "ppoll for none", NR(271, 73), { 0x7000, JUNK }, DESCRIPTOR_NONE },
+		{ "poll for two", NR(7, NONE), { 0x7000, 2 }, DESCRIPTORS_POLLED },
+		{ "ppoll for two", NR(271, 73), { 0x7000, JUNK | 2 }, DESCRIPTORS_POLLED },
+		{ "select", NR(23, NONE), { 1 }, DESCRIPTORS_SELECTED },
+		{ "pselect6", NR(270, 72), { JUNK | 1 }, DESCRIPTORS_SELECTED },
+		{ "pselect6 for none", NR(270, 72), { JUNK }, DESCRIPTOR_NONE },
 		{ "read", NR_READ, { 5 }, DESCRIPTOR_PASSED },
 		{ "write", NR(1, 64), { 5 }, DESCRIPTOR_PASSED },
 		{ "sendfile", NR(40, 71), { 5 }, DESCRIPTOR_PASSED },
 		{ "recvmsg", NR(47, 212), { 5 }, DESCRIPTOR_PASSED },
 		{ "futex", NR_FUTEX, { 0x1000 }, DESCRIPTOR_NONE },
-		{ "epoll_pwait", NR(281, 22), { 4 }, DESCRIPTOR_NONE },
+		{ "epoll_wait", NR(232, NONE), { 4 }, DESCRIPTORS_IN_EPOLL },
+		{ "epoll_pwait", NR(281, 22), { 4 }, DESCRIPTORS_IN_EPOLL },
+		{ "epoll_pwait2", 441, { 4 }, DESCRIPTORS_IN_EPOLL },
+		{ "io_uring_enter", NR_IO_URING_ENTER, { 4 }, DESCRIPTORS_UNKNOWN },
+		{ "io_getevents", NR(208, 4), { 4 }, DESCRIPTORS_UNKNOWN },
+		{ "io_pgetevents", NR(333, 292), { 4 }, DESCRIPTORS_UNKNOWN },
 		{ "page fault", PAGE_FAULT, { 5 }, DESCRIPTOR_NONE },
 	};
 

@@ -17,14 +17,11 @@
  *   flood:N      one call of write(2) that sends N kB
  *   pour:N       the same without blocking, waiting in poll
  *   pollin       wait in poll until the peer sends or closes
- *   take:HOW     one byte from an upstream, by HOW: recv, read, poll (and recv) or pipe
- *   uring:N      one read of at most N bytes by io_uring
- *   uringout:N   one send of N bytes by io_uring
- *   eof          read until the peer has closed its side
- *   sleep:MS     sleep
- *   wait         until the command `go` (each lets one connection pass)
- *   shut         close the sending side
- *   cork, uncork set and clear TCP_CORK
+ *   take:HOW     one byte from an upstream, by HOW: recv, read, poll (and recv) or pipe; after a
+ * wait for that or for a wake-up (eventfd) by polls, select, epoll or, for the pipe, pipes uring:N
+ * one read of at most N bytes by io_uring uringout:N   one send of N bytes by io_uring eof read
+ * until the peer has closed its side sleep:MS     sleep wait         until the command `go` (each
+ * lets one connection pass) shut         close the sending side cork, uncork set and clear TCP_CORK
  *   loop         from the beginning
  * The end of the script, the end of the peer or an error close the connection.
  *
@@ -44,6 +41,7 @@
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 
+#include "wakeable.h"
 #include "workload.h"
 
 #define TALK_MAX (8 << 20) /* bytes of one step */
@@ -253,8 +251,12 @@ static bool take(const struct talk *talk, const char *how)
 		return recv(fd, &byte, 1, 0) == 1;
 	if (!strncmp(how, "read", 4))
 		return read(fd, &byte, 1) == 1;
+	if (!strncmp(how, "pipes", 5) && !wait_with_another(talk->upstream_pipe[0], how))
+		return false;
 	if (!strncmp(how, "pipe", 4))
 		return read(talk->upstream_pipe[0], &byte, 1) == 1;
+	if (!strncmp(how, "polls", 5) || !strncmp(how, "select", 6) || !strncmp(how, "epoll", 5))
+		return wait_with_another(fd, how) && recv(fd, &byte, 1, 0) == 1;
 	while (io_wait(fd))
 		if (recv(fd, &byte, 1, MSG_DONTWAIT) == 1)
 			return true;
