@@ -206,12 +206,12 @@ def test_a_client_that_does_not_wait_for_answers_shares_its_connection(exporter,
     It sends more while a part of the last answer, which is longer than its buffer, is still with the
     server. Of what it sends then is known only whether somebody reads it.
     """
-    turns = 12
+    turns = 24  # of which some wait where the server lacks a CPU to fill its buffer
     case = talk(",".join(["read:100,flood:300"] * turns + ["wait"]))
     case.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
     for _ in range(turns):
         case.client.sendall(REQUEST)
-        receive(case.client, 200 * 1024)
+        receive(case.client, 250 * 1024)
     exporter.wait_for_endpoint(case.port, Endpoint.gauges, (0, 0, 0, 1))
     case.client.sendall(REQUEST)
     end = exporter.wait_for_endpoint(case.port, Endpoint.gauges, (1, 0, 0, 1))
