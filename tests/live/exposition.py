@@ -3,12 +3,18 @@
 
 import functools
 import re
+import shutil
 from collections import defaultdict
 
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
 _NAME_END = re.compile(r"[{ ]|$")
 _ESCAPE = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
+
+
+@functools.cache
+def _is_installed(program):
+    return program is not None and shutil.which(program) is not None
 
 
 def _labels(text):
@@ -69,7 +75,11 @@ class Scrape:
         }
 
     def rows(self, name, **wanted):
-        """[(labels, value)] of the series whose labels include those wanted."""
+        """
+        [(labels, value)] of the series whose labels include those wanted. A workload with the name
+        of an installed program may be that of another test, too: only its ports tell them apart.
+        """
+        assert "port" in wanted or not _is_installed(wanted.get("workload")), wanted
         wanted = {key: str(value) for key, value in wanted.items()}
         return [row for row in self._samples(name) if wanted.items() <= row[0].items()]
 

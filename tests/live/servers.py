@@ -13,18 +13,22 @@ import tempfile
 from glob import glob
 from pathlib import Path
 
-from services import SCRATCH, Process, Service, _java_program, free_port, nginx_conf, unique_name
+from services import (
+    SCRATCH,
+    Process,
+    Service,
+    _java_program,
+    free_port,
+    nginx_conf,
+    program_copy,
+    python_link,
+    unique_name,
+)
 
 WORKERS = 4
 WORK_MS = 50
 CLIENTS = 16
 SOURCES = Path(__file__).parent.parent / "workloads"
-
-
-def program_copy(program, name):
-    """A program under another name; what it links with, it finds all the same."""
-    SCRATCH.mkdir(parents=True, exist_ok=True)
-    return shutil.copy(shutil.which(program) or program, SCRATCH / name)
 
 
 class Server(Process):
@@ -61,10 +65,10 @@ def app(environ, start_response):
     return start(
         Server,
         name,
-        [program_copy("/usr/bin/python3", name), "-m", "gunicorn", "--log-level=critical"]
+        [python_link(name), "-m", "gunicorn", "--log-level=critical"]
         + ["--workers", WORKERS, "--bind", f"127.0.0.1:{port}"]
         + ["--pythonpath", start(Directory, app_py=app).path, "app:app"],
-        env={**os.environ, "PYTHONHOME": "/usr", "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
 
 

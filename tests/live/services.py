@@ -121,6 +121,19 @@ def own_copy(program, name=None):
     return path
 
 
+def program_copy(program, name):
+    """An installed program under another name; what it links with, it finds all the same."""
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    return shutil.copy(shutil.which(program) or program, SCRATCH / name)
+
+
+def python_link(name):
+    """The interpreter under another name, by which a workload of it is called."""
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    (SCRATCH / name).symlink_to("/usr/bin/python3")
+    return SCRATCH / name
+
+
 class Service(Process):
     """A bundled service (tests/workloads): says `ready PORT`, obeys ask()."""
 
@@ -243,7 +256,8 @@ class Nginx(Process):
         conf = Path(directory) / "nginx.conf"
         conf.write_text(nginx_conf(directory, self.port, 2, location, **options))
         super().__init__(
-            [*prefix, "nginx", "-c", conf, "-p", directory, "-e", f"{directory}/error.log"]
+            [*prefix, program_copy("nginx", unique_name("nginx")), "-c", conf]
+            + ["-p", directory, "-e", f"{directory}/error.log"]
         )
         wait_until(
             lambda: len(list(_children(self.pid))) >= 2, READY_SECONDS, "nginx did not start"
@@ -292,8 +306,8 @@ class Redis(Process):
     def __init__(self, directory):
         self.port = free_port()
         super().__init__(
-            ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", ""]
-            + ["--appendonly", "no", "--dir", directory],
+            [program_copy("redis-server", unique_name("redis")), "--port", self.port]
+            + ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", directory],
             stdout=subprocess.PIPE,
             text=True,
         )

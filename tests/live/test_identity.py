@@ -8,7 +8,15 @@ import subprocess
 from pathlib import Path
 
 from clients import exchange_once
-from services import Service, free_port, nginx_conf, own_copy, unique_name, wait_until
+from services import (
+    Service,
+    free_port,
+    nginx_conf,
+    own_copy,
+    program_copy,
+    unique_name,
+    wait_until,
+)
 
 STARTS = 20
 # When a parent ends: before it can be looked at, while it is, and after.
@@ -112,7 +120,8 @@ class NginxDaemon:
         conf = directory / "nginx.conf"
         text = nginx_conf(directory, self.port, workers=2, location='return 200 "hello\\n";')
         conf.write_text(text.replace("daemon off;", "daemon on;"))
-        command = ["nginx", "-c", conf, "-p", directory, "-e", directory / "error.log"]
+        self.name = unique_name("nginx")
+        command = [program_copy("nginx", self.name), "-c", conf, "-p", directory, "-e", directory / "error.log"]
         subprocess.run([str(word) for word in command], check=True, timeout=20)
         wait_until(
             lambda: self.pid_file.exists() and self.pid_file.read_text().strip(),
@@ -129,7 +138,7 @@ class NginxDaemon:
         wait_until(lambda: has_ended(self.pid), 20, "nginx did not end")
 
 
-def test_nginx_as_a_daemon_is_nginx_every_time(exporter, start, tmp_path):
+def test_nginx_as_a_daemon_has_its_name_every_time(exporter, start, tmp_path):
     for number in range(5):
         directory = tmp_path / str(number)
         directory.mkdir()
@@ -137,8 +146,8 @@ def test_nginx_as_a_daemon_is_nginx_every_time(exporter, start, tmp_path):
         scrape = exporter.wait_until(lambda s, p=server.port: infos(s, p) and s)
         (info,) = infos(scrape, server.port)
         assert (info["workload"], Path(info["exe"]).name, info["runtime"]) == (
-            "nginx",
-            "nginx",
+            server.name,
+            server.name,
             "native",
         )
         server.stop()

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from services import Process, Service, free_port, unique_name
+from services import Process, Service, free_port, python_link, unique_name
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 THREAD_NAME_BYTES = 15
@@ -41,7 +41,7 @@ class NamedThreads(Process):
         self.port = free_port()
         words = [name.hex() for name in names]
         super().__init__(
-            ["/usr/bin/python3", "-c", NAMER, self.port, *words],
+            [python_link(unique_name("python")), "-c", NAMER, self.port, *words],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who serves: a thread that has read or answered a request, and nobody else of its name."""
 
-import shutil
 import subprocess
-import sys
 import time
 
 import pytest
 
 from clients import REQUEST, exchange, receive
 from exposition import Pool
-from services import SCRATCH, Load, Process, Service, free_port, unique_name
+from services import Load, Process, Service, free_port, python_link, unique_name
 
 
 def threads(workload, *pools):
@@ -91,9 +89,8 @@ sys.stdin.read()
 def python(start, program):
     """The port of a service that is a Python program, with a name that no other one has."""
     port = free_port()
-    own = shutil.copy(sys.executable, SCRATCH / unique_name("python"))
-    server = start(Process, [own, "-c", program, port], stdin=subprocess.PIPE,
-                   stdout=subprocess.PIPE)  # fmt: skip
+    command = [python_link(unique_name("python")), "-c", program, port]
+    server = start(Process, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert server.process.stdout.readline() == b"ready\n"
     return port
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a thread waits for in the middle of a request, and of its answer."""
 
-import os
 import time
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 import servers
 from clients import LATE_SECONDS, REQUEST, receive
 from exposition import Endpoint, Pool, PoolChange
-from services import JavaPool, Load, Service, Tasks, free_port, unique_name
+from services import JavaPool, Load, Service, Tasks, free_port, python_link, unique_name
 from utilization import Utilization
 
 HEAD_BYTES = 50
@@ -190,8 +189,7 @@ while True:
 def test_an_event_loop_with_a_request_in_hand_is_idle(exporter, start, connect, how):
     """Although its connections block: it waits for new ones, and for those of other clients, too."""
     name, port = unique_name("loop"), free_port()
-    program = servers.program_copy("/usr/bin/python3", name)
-    start(servers.Server, name, [program, "-c", LOOP, port, how], env={**os.environ, "PYTHONHOME": "/usr"})
+    start(servers.Server, name, [python_link(name), "-c", LOOP, port, how])
     exporter.wait_until(lambda s: s.rows("workload_connections", workload=name))
     clients = [connect(port) for _ in range(2)]
     clients[0].sendall(REQUEST)
