@@ -211,6 +211,8 @@ static inline void switch_out(struct task_struct *task, struct thread *thread, b
 	if (where_state(thread->where) == STATE_RUNNING) {
 		thread_ran(thread, now);
 		ran = now - thread->since_ns;
+	} else {
+		thread_ran_unseen(thread);
 	}
 	state = classify_run_state(run_state, preempt);
 	if (state != STATE_NONE) {

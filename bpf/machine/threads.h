@@ -163,4 +163,15 @@ static inline void thread_resume(struct thread *thread, __u64 now)
 	thread->blocked = STATE_RUNNING;
 }
 
+/*
+ * A thread leaves its CPU, and no hook has seen that it ran: some machines hide from all programs
+ * what happens on a CPU while an agent of the host has it. What is known of its wait for a lock is
+ * when that ended at the earliest, as the thread was woken then.
+ */
+static inline void thread_ran_unseen(struct thread *thread)
+{
+	if (where_state(thread->where) == STATE_RUNNABLE)
+		thread_resume(thread, thread->since_ns);
+}
+
 #endif

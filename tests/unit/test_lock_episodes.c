@@ -48,6 +48,8 @@ static void story_block(struct story *story, uint32_t state, uint64_t lock)
 
 	if (where_state(story->thread.where) == STATE_RUNNING)
 		thread_ran(&story->thread, story->now);
+	else
+		thread_ran_unseen(&story->thread);
 	if (thread_block(&story->thread, state, lock, story->now, &waited))
 		story->observed_ns[story->observations++ % 8] = waited;
 	else
@@ -121,6 +123,33 @@ Test(lock_episodes, the_time_until_a_cpu_is_free_belongs_to_the_wait)
 	story_wait(&story, STATE_LOCK, LOCK_A, 300 * US, 120 * US);
 	story_end(&story);
 	EXPECT_OBSERVED(&story, 300 * US);
+}
+
+/* A kernel may hide a switch. Then the wait is as long as is certain, and no other one is longer.
+ */
+Test(lock_episodes, a_wait_whose_end_was_not_seen_lasts_until_the_thread_was_woken)
+{
+	struct story story = story_begin();
+
+	story_block(&story, STATE_LOCK, LOCK_A);
+	story.now += 300 * US;
+	story_state(&story, STATE_RUNNABLE);
+	story.now += 5 * MS;
+	story_end(&story);
+	EXPECT_OBSERVED(&story, 300 * US);
+	story_lock(&story, LOCK_A, 200 * US);
+	story_end(&story);
+	EXPECT_OBSERVED(&story, 300 * US, 200 * US);
+}
+
+Test(lock_episodes, of_a_wait_of_which_neither_the_wake_up_was_seen_nothing_is_known)
+{
+	struct story story = story_begin();
+
+	story_block(&story, STATE_LOCK, LOCK_A);
+	story.now += 300 * US;
+	story_end(&story);
+	cr_expect_eq(story.observations, 0);
 }
 
 Test(lock_episodes, waits_for_one_lock_with_little_running_between_merge)
