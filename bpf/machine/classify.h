@@ -15,7 +15,7 @@ enum { IN_NOTHING, IN_SERVICE, IN_ANSWER };
 
 /*
  * What a thread waits for, see descriptor_of(): of several descriptors the last of these. WORK is a
- * listener, or the connection of another client.
+ * listener, or the connection of a client that is not its own.
  */
 enum { TARGET_UNKNOWN, TARGET_OTHER, TARGET_CLIENT, TARGET_SOCKET, TARGET_WORK };
 
@@ -113,12 +113,17 @@ static inline int syscall_syncs(__s64 number)
 	}
 }
 
+static inline int target_is_socket(const struct sleeper *sleeper)
+{
+	return sleeper->target == TARGET_SOCKET || sleeper->target == TARGET_WORK;
+}
+
 /* In the middle of a request on something other than its client, whatever else that is. */
 static inline __u32 classify_target(const struct sleeper *sleeper)
 {
 	if (!sleeper->in_request)
 		return STATE_IDLE;
-	return sleeper->target == TARGET_SOCKET ? STATE_NETWORK : STATE_WAIT;
+	return target_is_socket(sleeper) ? STATE_NETWORK : STATE_WAIT;
 }
 
 /* Who reads from its client, or from a socket outside of a request, waits for work. */
@@ -137,7 +142,7 @@ static inline __u32 classify_receive(const struct sleeper *sleeper)
 /* Nobody waits for work by writing. */
 static inline __u32 classify_write(const struct sleeper *sleeper)
 {
-	if (sleeper->target == TARGET_CLIENT || sleeper->target == TARGET_SOCKET)
+	if (sleeper->target == TARGET_CLIENT || target_is_socket(sleeper))
 		return STATE_NETWORK;
 	return classify_target(sleeper);
 }
@@ -319,10 +324,22 @@ static inline __u32 descriptor_of(const struct sleeper *sleeper)
 	}
 }
 
-/* Calls that take descriptors of any kind; by the others they are sockets. */
-static inline int syscall_takes_any(__s64 number)
+/*
+ * Whether a thread that is idle in the call waits for work, or only for its turn to do so. A worker
+ * that another thread has given its request waits for a database just as one without a request
+ * would: a socket or a pipe that brings no work is one that it works with.
+ */
+static inline int sleeper_waits_for_work(const struct sleeper *sleeper, __u32 where)
 {
-	return number != SYS_RECVFROM && number != SYS_RECVMSG && number != SYS_RECVMMSG;
+	switch (where) {
+	case DESCRIPTOR_PASSED:
+	case DESCRIPTOR_POLLED:
+	case DESCRIPTORS_POLLED:
+	case DESCRIPTORS_SELECTED:
+		return sleeper->target == TARGET_CLIENT || sleeper->target == TARGET_WORK;
+	default:
+		return 1;
+	}
 }
 
 /* Whether a call waits for any of several descriptors; @where: its descriptor_of(). */

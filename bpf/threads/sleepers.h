@@ -49,46 +49,7 @@ static __attribute__((noinline)) int sleeper_read(struct task_struct *task, stru
 	return 0;
 }
 
-/* include/uapi/asm-generic/poll.h */
-struct pollfd {
-	__u32 fd;
-	__u16 events;
-	__u16 revents;
-};
-
-/* What the current task waits for, as @sleeper says; @client: the file of its client. */
-VERIFIED_ALONE int target_find(struct sleeper *sleeper, __u64 client)
-{
-	struct pollfd polled = {};
-	struct file *file;
-	__u32 where;
-
-	if (!sleeper)
-		return 0;
-	where = descriptor_of(sleeper);
-	polled.fd = sleeper->args[0];
-	if ((where != DESCRIPTOR_PASSED && where != DESCRIPTOR_POLLED) ||
-	    (where == DESCRIPTOR_POLLED &&
-	     bpf_probe_read_user(&polled, sizeof(polled), (const void *)sleeper->args[0])))
-		return 0;
-	sleeper->events = polled.events;
-	file = descriptor_file(bpf_get_current_task_btf(), polled.fd);
-	if (!file)
-		return 0;
-	if ((__u64)file == client)
-		sleeper->target = TARGET_CLIENT;
-	else if (!syscall_takes_any(sleeper->syscall) || file_is_socket(file))
-		sleeper->target = TARGET_SOCKET;
-	else
-		sleeper->target = TARGET_OTHER;
-	return 0;
-}
-
-/* --- any of several descriptors: a few of them are looked at ---------------------------------- */
-
-#define LOOK_POLLED 8U
-#define LOOK_WORDS 4U /* of a set of select(): 64 descriptors each, */
-#define LOOK_BITS 4U /* and so many in each */
+/* --- what it waits for ------------------------------------------------------------------------ */
 
 /*
  * A listener, or a connection to one that is observed: only those have state of ours. With that of
@@ -124,7 +85,19 @@ static inline __u32 greater(__u32 a, __u32 b)
 	return a > b ? a : b;
 }
 
-VERIFIED_ALONE int polled_target(const struct sleeper *sleeper, __u64 client)
+/* include/uapi/asm-generic/poll.h */
+struct pollfd {
+	__u32 fd;
+	__u16 events;
+	__u16 revents;
+};
+
+/* Of several descriptors a few are looked at. */
+#define LOOK_POLLED 8U
+#define LOOK_WORDS 4U /* of a set of select(): 64 descriptors each, */
+#define LOOK_BITS 4U /* and so many in each */
+
+VERIFIED_ALONE int polled_target(struct sleeper *sleeper, __u64 client)
 {
 	struct pollfd polled[LOOK_POLLED] = {};
 	__u32 target = TARGET_UNKNOWN, count;
@@ -136,6 +109,7 @@ VERIFIED_ALONE int polled_target(const struct sleeper *sleeper, __u64 client)
 		count = LOOK_POLLED;
 	if (bpf_probe_read_user(polled, count * sizeof(*polled), (const void *)sleeper->args[0]))
 		return 0;
+	sleeper->events = polled[0].events;
 	for (__u32 i = 0; i < LOOK_POLLED && i < count; i++)
 		target = greater(target, descriptor_target(polled[i].fd, client));
 	return (int)target;
@@ -208,14 +182,27 @@ VERIFIED_ALONE int epoll_target(__u32 fd, __u64 client)
 	return (int)greater(target, node_target(BPF_CORE_READ(root, rb_right), client));
 }
 
-static inline void targets_find(struct sleeper *sleeper, __u32 where, __u64 client)
+/* Notes what the current task waits for @where descriptor_of() says; @client: its client's file. */
+VERIFIED_ALONE int target_find(struct sleeper *sleeper, __u32 where, __u64 client)
 {
-	if (where == DESCRIPTORS_POLLED)
+	if (!sleeper)
+		return 0;
+	switch (where) {
+	case DESCRIPTOR_PASSED:
+		sleeper->target = descriptor_target(sleeper->args[0], client);
+		break;
+	case DESCRIPTOR_POLLED:
+	case DESCRIPTORS_POLLED:
 		sleeper->target = polled_target(sleeper, client);
-	else if (where == DESCRIPTORS_SELECTED)
+		break;
+	case DESCRIPTORS_SELECTED:
 		sleeper->target = selected_target(sleeper, client);
-	else if (where == DESCRIPTORS_IN_EPOLL)
+		break;
+	case DESCRIPTORS_IN_EPOLL:
 		sleeper->target = epoll_target(sleeper->args[0], client);
+		break;
+	}
+	return 0;
 }
 
 /*
@@ -248,11 +235,11 @@ static inline void sleeper_place(struct thread *thread, struct sleeper *sleeper)
 		sleeper->blocks = 1;
 		sleeper->in_request = thread_part(thread);
 		if (sleeper->in_request == IN_SERVICE)
-			targets_find(sleeper, where, thread->client);
+			target_find(sleeper, where, thread->client);
 		return;
 	}
 	if (thread->request || syscall_writes(sleeper->syscall))
-		target_find(sleeper, thread->client);
+		target_find(sleeper, where, thread->client);
 	if (!thread->request || sleeper->target == TARGET_CLIENT)
 		return;
 	sleeper->in_request = thread_part(thread);

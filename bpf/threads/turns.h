@@ -7,6 +7,7 @@
 #define WORKLOAD_THREADS_TURNS_H
 
 #include "threads/futex.h"
+#include "threads/sleepers.h"
 
 static inline void turn_note(__u64 hash, __u64 known, __u64 judged)
 {
@@ -15,10 +16,11 @@ static inline void turn_note(__u64 hash, __u64 known, __u64 judged)
 }
 
 /*
- * The thread sleeps no longer at the lock at which it slept: did it wait for its turn there? To be
- * remembered a lock must look like it: there may be many, and their processes come and go.
+ * The thread sleeps no longer at the lock at which it slept: did it wait for its turn there? It did
+ * if it @waits for work now, with the lock. To be remembered a lock must look like it: there may be
+ * many, and their processes come and go.
  */
-static inline void turn_review_slept(struct thread *thread, __u32 state)
+static inline void turn_review_slept(struct thread *thread, int waits)
 {
 	struct word_turn *turn = &thread->turn;
 	__u64 known = word_look_up(turn->hash), judged;
@@ -28,11 +30,11 @@ static inline void turn_review_slept(struct thread *thread, __u32 state)
 	if (bpf_probe_read_user(&now, sizeof(now), (const void *)turn->address))
 		return;
 	if (!known) {
-		if (state == STATE_IDLE && word_stays(turn, now))
+		if (waits && word_stays(turn, now))
 			word_note(turn->hash, 0);
 		return;
 	}
-	lasts = state == STATE_IDLE && word_turn_lasts(turn, known, now);
+	lasts = waits && word_turn_lasts(turn, known, now);
 	judged = word_judge_turn(known, lasts);
 	turn_note(turn->hash, known, judged);
 	if (!lasts)
@@ -54,16 +56,31 @@ static inline void turn_review_known(const struct word_turn *turn)
 		turn_note(hash, known, word_judge_free_turn(known, now));
 }
 
-/* Who comes back to a word has not got the lock, for all we know. */
-static inline void turn_review(struct thread *thread, const struct sleeper *sleeper, __u32 state)
+static inline int turn_waits(const struct thread *thread, struct sleeper *sleeper, __u32 state)
+{
+	__u32 where = descriptor_of(sleeper);
+
+	if (state != STATE_IDLE)
+		return 0;
+	if (sleeper->target == TARGET_UNKNOWN)
+		target_find(sleeper, where, thread->client);
+	return sleeper_waits_for_work(sleeper, where);
+}
+
+/* A thread that waits again at a word presumably lacks the lock. */
+static inline void turn_review(struct thread *thread, struct sleeper *sleeper, __u32 state)
 {
 	__u32 turns = thread->turns;
+	int waits;
 
+	if (!turns)
+		return;
+	waits = turn_waits(thread, sleeper, state);
 	thread->turns = turns & TURN_KNOWN;
 	if (turns & TURN_SLEPT &&
 	    (sleeper->syscall != SYS_FUTEX || sleeper->args[0] != thread->turn.address))
-		turn_review_slept(thread, state);
-	if (turns & TURN_KNOWN && !(thread->turns & TURN_TAKEN) && state == STATE_IDLE &&
+		turn_review_slept(thread, waits);
+	if (turns & TURN_KNOWN && !(thread->turns & TURN_TAKEN) && waits &&
 	    sleeper->target != TARGET_CLIENT)
 		turn_review_known(&thread->turn);
 }
@@ -92,7 +109,7 @@ static inline int turn_matters(const struct thread *thread, const struct sleeper
 }
 
 /* The current task goes to sleep, in @state if nobody takes turns. Returns its state. */
-VERIFIED_ALONE int turn_take(struct thread *thread, const struct sleeper *sleeper, __u32 state)
+VERIFIED_ALONE int turn_take(struct thread *thread, struct sleeper *sleeper, __u32 state)
 {
 	__u64 lock;
 

@@ -93,6 +93,42 @@ def test_a_hot_lock_in_a_service_shows_in_its_pool(exporter, start):
     check_waits(count, own["lock_sleeps"], own["lock_switches"])
 
 
+def share_a_connection(exporter, start, wait, requests=200):
+    """
+    Workers that share a connection to another service behind a mutex, and get requests that a thread
+    around epoll has read; returns their pool and what they say of the mutex.
+    """
+    behind = start(Service, "pool_server", workers=1, service_us=10000)
+    server = start(Service, "handoff_server", workers=4, upstream_port=behind.port, wait=wait)
+    workload = exporter.workload_of(server.port)
+    load = start(Load, server.port, clients=8, requests=requests)
+    assert load.finish()["errors"] == 0
+    end = exporter.settled(lambda s: Pool(s, workload, "worker-#").threads("idle") == 4)
+    return Pool(end, workload, "worker-#"), server.ask("stats")
+
+
+HOW_A_WORKER_WAITS = ("recv", "read", "poll", "polls", "select")
+
+
+@pytest.mark.parametrize("wait", HOW_A_WORKER_WAITS)
+def test_a_lock_around_a_call_to_another_service_is_no_turn(exporter, start, wait):
+    """Although nobody knows that its owner, which waits for that service, is at a request."""
+    pool, own = share_a_connection(exporter, start, wait)
+    count, seconds = pool.mutex_waits()
+    assert own["lock_sleeps"] > 10
+    assert own["lock_sleeps"] <= count <= own["lock_switches"]
+    assert own["lock_wait_ns"] / 2 < seconds * 1e9 <= own["lock_wait_ns"] * (1 + UNSEEN)
+    assert 0 < pool.seconds("lock") <= seconds
+
+
+@pytest.mark.parametrize("wait", HOW_A_WORKER_WAITS)
+@pytest.mark.times
+def test_waits_at_a_lock_around_a_call_are_what_workers_measure(exporter, start, wait):
+    pool, own = share_a_connection(exporter, start, wait)
+    assert pool.mutex_waits()[1] * 1e9 == pytest.approx(own["lock_wait_ns"], rel=0.05)
+    assert pool.seconds("lock") * 1e9 == pytest.approx(own["lock_wait_ns"], rel=0.05)
+
+
 @pytest.mark.parametrize("turns", [0, 1], ids=["alone", "beside turns"])
 @pytest.mark.times
 def test_a_contended_lock_between_two_requests_is_a_lock(exporter, start, turns):

@@ -80,7 +80,7 @@ def test_go_reads_ahead_and_loses_nothing(exporter, start, connect, tmp_path):
 
 def test_methods_of_webdav_are_counted(exporter, start):
     port = free_port()
-    start(servers.webdav, start, port)
+    servers.webdav(start, port)
     exporter.workload_of(port)
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     ask = b'<?xml version="1.0"?><propfind xmlns="DAV:"><allprop/></propfind>'

@@ -14,6 +14,7 @@ Test(targets, reading_from_a_socket_is_network_in_a_request_and_else_idle)
 	};
 
 	expect_rows_of((struct sleeper){ .target = TARGET_SOCKET }, rows, LEN(rows));
+	expect_rows_of((struct sleeper){ .target = TARGET_WORK }, rows, LEN(rows));
 }
 
 Test(targets, nobody_waits_for_work_by_writing_to_a_socket)
@@ -26,6 +27,7 @@ Test(targets, nobody_waits_for_work_by_writing_to_a_socket)
 	};
 
 	expect_rows_of((struct sleeper){ .target = TARGET_SOCKET }, rows, LEN(rows));
+	expect_rows_of((struct sleeper){ .target = TARGET_WORK }, rows, LEN(rows));
 	expect_rows_of((struct sleeper){ .target = TARGET_CLIENT }, rows, LEN(rows));
 }
 
@@ -126,6 +128,40 @@ Test(targets, many_descriptors_are_told_from_one)
 		cr_expect(descriptors_are_many(where));
 }
 
+static int waits_for_work(int64_t syscall, uint64_t descriptors, uint32_t target)
+{
+	struct sleeper sleeper = { .syscall = syscall, .target = target };
+
+	sleeper.args[0] = sleeper.args[1] = descriptors;
+	return sleeper_waits_for_work(&sleeper, descriptor_of(&sleeper));
+}
+
+/* A worker without a request, for all that is known, may be at one that another thread has read. */
+Test(targets, a_thread_waits_for_work_where_its_client_or_another_one_may_bring_some)
+{
+	static const struct {
+		int64_t syscall;
+		uint64_t descriptors;
+	} calls[] = {
+		{ NR_READ, 5 },     { NR(45, 207), 5 }, { NR(47, 212), 5 }, { NR(299, 243), 5 },
+		{ NR(275, 76), 5 }, { NR(271, 73), 1 }, { NR(271, 73), 2 }, { NR(270, 72), 5 },
+	};
+
+	for (size_t i = 0; i < LEN(calls); i++)
+		for (uint32_t target = TARGET_UNKNOWN; target <= TARGET_WORK; target++)
+			cr_expect_eq(waits_for_work(calls[i].syscall, calls[i].descriptors, target),
+				     target == TARGET_CLIENT || target == TARGET_WORK, "%zu: %u", i,
+				     target);
+}
+
+Test(targets, a_thread_that_accepts_parks_or_waits_for_events_waits_for_work)
+{
+	static const int64_t calls[] = { NR(43, 202), NR_FUTEX, NR(281, 22), NR_IO_URING_ENTER };
+
+	for (size_t i = 0; i < LEN(calls); i++)
+		cr_expect(waits_for_work(calls[i], 5, TARGET_UNKNOWN), "%zu", i);
+}
+
 Test(targets, after_an_answer_has_begun_whoever_parks_or_takes_turns_waits_for_work)
 {
 	static const struct {
@@ -212,22 +248,15 @@ Test(targets, what_a_system_call_is_for_is_told_by_its_number)
 	static const struct {
 		const char *name;
 		int64_t number;
-		bool any, parks, writes; /* takes descriptors of any kind; parks; writes */
+		bool parks, writes;
 	} rows[] = {
-		{ "read", NR_READ, true, false, false },
-		{ "write", NR(1, 64), true, false, true },
-		{ "writev", NR(20, 66), true, false, true },
-		{ "sendfile", NR(40, 71), true, false, true },
-		{ "recvfrom", NR(45, 207), false, false, false },
-		{ "recvmsg", NR(47, 212), false, false, false },
-		{ "recvmmsg", NR(299, 243), false, false, false },
-		{ "futex", NR_FUTEX, true, true, false },
-		{ "futex_wait", 455, true, true, false },
-		{ "futex_waitv", 449, true, true, false },
+		{ "read", NR_READ, false, false },         { "write", NR(1, 64), false, true },
+		{ "writev", NR(20, 66), false, true },     { "sendfile", NR(40, 71), false, true },
+		{ "recvfrom", NR(45, 207), false, false }, { "futex", NR_FUTEX, true, false },
+		{ "futex_wait", 455, true, false },        { "futex_waitv", 449, true, false },
 	};
 
 	for (size_t i = 0; i < LEN(rows); i++) {
-		cr_expect_eq(syscall_takes_any(rows[i].number), rows[i].any, "%s", rows[i].name);
 		cr_expect_eq(syscall_parks(rows[i].number), rows[i].parks, "%s", rows[i].name);
 		cr_expect_eq(syscall_writes(rows[i].number), rows[i].writes, "%s", rows[i].name);
 	}
