@@ -24,6 +24,7 @@ START_SECONDS = 20 * SLOWER
 STOP_SECONDS = 10 * SLOWER
 WAIT_SECONDS = 10 * SLOWER
 POLL_SECONDS = 0.1
+GROWTHS_MAX = 20
 # Under `make test-times`, which looks at what else the machine does. Tests with bounds of times on
 # what the exporter itself does (marked so) run there with close ones, elsewhere with wide ones.
 IS_QUIET = "WORKLOAD_TEST_TIMES" in os.environ
@@ -204,6 +205,22 @@ class Exporter:
             int((task / "schedstat").read_text().split()[0])
             for task in Path(f"/proc/{self.pid}/task").iterdir()
         )
+
+    def resident_kib(self):
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0])
+
+    def expect_no_growth(self, work, most_kib):
+        """
+        Memory that @work() leaks grows by more than @most_kib each time. It grows with the services
+        of other tests, too, but not for ever.
+        """
+        growths = []
+        while not growths or growths[-1] >= most_kib:
+            assert len(growths) < GROWTHS_MAX, f"it grows: {growths} KiB"
+            before = self.resident_kib()
+            work()
+            growths.append(self.resident_kib() - before)
 
     def stop(self, with_signal=signal.SIGTERM):
         """The exit status; killed if it does not end by itself."""

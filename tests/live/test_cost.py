@@ -3,7 +3,6 @@
 
 import os
 import time
-from pathlib import Path
 
 import pytest
 
@@ -83,26 +82,12 @@ def test_it_needs_less_than_twenty_megabytes(exporters, ten_services):
     )
     for _ in range(5):
         exporter.scrape()
-    status = Path(f"/proc/{exporter.pid}/status").read_text()
-    rss_kib = int(status.split("VmRSS:")[1].split()[0])
-    print(f"RSS {rss_kib} KiB")
-    assert rss_kib < RSS_MAX_KIB
+    print(f"RSS {exporter.resident_kib()} KiB")
+    assert exporter.resident_kib() < RSS_MAX_KIB
 
 
 def test_memory_does_not_grow_with_scrapes(exporter):
-    """What grows with the services of other tests does not do so in each of five rounds."""
-
-    def rss_kib():
-        return int(Path(f"/proc/{exporter.pid}/status").read_text().split("VmRSS:")[1].split()[0])
-
-    def growth_kib(scrapes):
-        before = rss_kib()
-        for _ in range(scrapes):
-            exporter.request()
-        return rss_kib() - before
-
-    growth_kib(20)
-    assert min(growth_kib(200) for _ in range(5)) < 512
+    exporter.expect_no_growth(lambda: [exporter.request() for _ in range(200)], 512)
 
 
 def test_nothing_is_lost_of_an_ordinary_service(exporter, start):
