@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What clients do on a socket, and the sizes that the bundled services expect."""
 
+import fcntl
 import socket
 import ssl
 import struct
+import termios
 import time
 
 import pytest
 
 from exporter import bound
+from services import READY_SECONDS, wait_until
 
 REQUEST = b"q" * 100
 ANSWER_BYTES = 100
@@ -70,6 +73,19 @@ def answer(client, last):
         assert part, got
         got += part
     return got
+
+
+def think(client, server, seconds):
+    """Lets so much time pass after the server has read all that @client has sent, and waits for more."""
+    unread = bytearray(4)
+
+    def all_has_arrived():
+        fcntl.ioctl(client, termios.TIOCOUTQ, unread)
+        return not any(unread)
+
+    wait_until(all_has_arrived, READY_SECONDS, "the client's bytes do not arrive")
+    server.wait_for_rest()
+    time.sleep(seconds)
 
 
 class Asking:

@@ -40,7 +40,8 @@ def prometheus_of(suite):
 
 def _relay(exporter_port, accept, queue):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Relay)
-    server.exporter_port, server.accept, server.queue = exporter_port, accept, queue
+    server.exporter_port, server.accept = exporter_port, accept
+    server.queue, server.told = queue, set()
     queue.put(server.server_address[1])
     server.serve_forever()
 
@@ -63,7 +64,7 @@ class Wire:
 
     @property
     def exchanges(self):
-        """[(what the scraper accepts, what it got)] so far."""
+        """[(what the scraper accepts, what it got)] so far, each once."""
         while not self._queue.empty():
             self._exchanges.append(self._queue.get())
         return self._exchanges
@@ -83,7 +84,10 @@ class _Relay(http.server.BaseHTTPRequestHandler):
         response = connection.getresponse()
         body = response.read()
         connection.close()
-        self.server.queue.put((self.headers["Accept"], response.headers["Content-Type"]))
+        exchange = (self.headers["Accept"], response.headers["Content-Type"])
+        if exchange not in self.server.told:  # what is not taken out of the queue blocks it
+            self.server.told.add(exchange)
+            self.server.queue.put(exchange)
         self.send_response(response.status)
         for name in ("Content-Type", "Content-Encoding"):
             if response.headers[name]:

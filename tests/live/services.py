@@ -29,7 +29,7 @@ _SIDES = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 WORKLOADS = BUILD / "workloads"
 WORKLOADS_SOURCES = Path(__file__).parents[1] / "workloads"
 SCRATCH = BUILD / "live" / str(_SIDE)
-READY_SECONDS = 20
+READY_SECONDS = 60
 IN_OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 # The same with TCP Fast Open for clients and servers without cookies, and for every listener.
 WITH_FAST_OPEN = [
@@ -67,6 +67,17 @@ def wait_until(holds, seconds, what):
         time.sleep(0.02)
 
 
+def _children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def _states(pid):
+    """Those of all threads of a process and of its children."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    own = {(task / "stat").read_text().rsplit(") ", 1)[1][0] for task in tasks}
+    return own.union(*map(_states, _children(pid)))
+
+
 def _arguments(**options):
     return [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
 
@@ -82,6 +93,14 @@ class Process:
     @property
     def pid(self):
         return self.process.pid
+
+    def wait_for_rest(self):
+        """Until all threads of it and of its children sleep: what they do next is for another reason."""
+        wait_until(
+            lambda: _states(self.pid) == {"S"},
+            READY_SECONDS,
+            f"{self.process.args} does not come to rest",
+        )
 
     def stop(self):
         try:
@@ -151,15 +170,6 @@ class Service(Process):
             self.stop()
             raise AssertionError(f"{program} did not start: {words}")
         self.port = int(words[1])
-
-    def wait_for_rest(self):
-        """Until the main thread sleeps: what it does next does not follow an answer at once."""
-        stat = Path(f"/proc/{self.pid}/stat")
-        wait_until(
-            lambda: stat.read_text().rsplit(") ", 1)[1][0] == "S",
-            READY_SECONDS,
-            f"{self.name} does not come to rest",
-        )
 
     def ask(self, command):
         """Gives a command and returns what the service answers."""
@@ -294,10 +304,6 @@ class FarNetwork(Process):
         with open(f"/proc/{self.client}/ns/net") as network:
             assert ctypes.CDLL(None).setns(network.fileno(), 0) == 0
         return socket.create_connection((self.SERVER, port), 10)
-
-
-def _children(pid):
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 class Redis(Process):

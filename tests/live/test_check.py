@@ -27,7 +27,7 @@ NOBODY = 65534
 ALL_THREE = ("bpf", "perfmon", "sys_ptrace")
 BITS_OF_ALL_THREE = 1 << 39 | 1 << 38 | 1 << 19
 HEX_CAPABILITIES = r"^Cap(?:Inh|Prm|Eff|Bnd|Amb):\t([0-9a-f]+)$"
-GONE_SECONDS = 5
+GONE_SECONDS = 20
 OLDEST = "5.18" if platform.machine() == "aarch64" else "5.15"
 DEFAULT_FEATURES = ["discovery", "requests", "threads"]
 FEATURES = [*DEFAULT_FEATURES, "mutex"]
@@ -52,7 +52,7 @@ def run(directory):
             [*prefix, directory / BINARY.name, *arguments],
             capture_output=True,
             text=True,
-            timeout=exporter_module.START_SECONDS,
+            timeout=3 * exporter_module.START_SECONDS,
             check=False,
         )
 

@@ -62,12 +62,12 @@ def test_later_requests_of_such_a_connection_are_like_any_others(exporter, start
 def test_one_that_waits_is_queued(exporter, start):
     server = start(Service, "talker", prefix=WITH_FAST_OPEN, script="wait,read:100,write:100,eof")
     exporter.workload_of(server.port)
+    began = time.monotonic()
     client = subprocess.Popen(
         ["nsenter", f"--target={server.pid}", "--net", sys.executable, "-c", CLIENT]
         + [str(server.port)],
         stdout=subprocess.DEVNULL,
     )
-    began = time.monotonic()
     try:
         queued = exporter.wait_for_endpoint(server.port, lambda e: e.gauges()[0], 1)
         age = queued.get("workload_request_oldest_queued_seconds")

@@ -84,14 +84,20 @@ def test_curl_gets_text_compressed_if_it_asks_for_that(exporter):
     assert b"Content-Encoding: gzip\r\n" in packed.stderr
 
 
+def is_between(found, before, after):
+    """Of a machine on which other tests run, too: they come and go, and so does what they lose."""
+    return before & after <= found <= before | after
+
+
 @pytest.mark.parametrize("accept", [TEXT, OPENMETRICS, PROTOBUF])
 def test_compression_changes_nothing_but_the_size(exporter, accept):
+    plain = lambda: ask(exporter, Accept=accept, Accept_Encoding="gzip;q=0")[1]
+    before = plain()
     headers, packed = ask(exporter, Accept=accept, Accept_Encoding="gzip")
-    plain = ask(exporter, Accept=accept, Accept_Encoding="gzip;q=0")[1]
     assert headers["Content-Encoding"] == "gzip"
-    assert len(packed) < len(plain) / 2
-    families = lambda text: [line for line in text.splitlines() if line.startswith(b"# HELP")]
-    assert families(gzip.decompress(packed)) == families(plain)
+    assert len(packed) < len(before) / 2
+    families = lambda text: {line for line in text.splitlines() if line.startswith(b"# HELP")}
+    assert is_between(families(gzip.decompress(packed)), families(before), families(plain()))
 
 
 @pytest.mark.parametrize("accept", [TEXT, OPENMETRICS, PROTOBUF])
@@ -124,12 +130,16 @@ def test_openmetrics_is_what_the_official_parser_expects(exporter, served):
 
 
 def test_both_text_formats_have_the_same_series(exporter, served):
-    as_text, as_openmetrics = ask(exporter)[1].decode(), ask(exporter, Accept=OPENMETRICS)[1].decode()
+    as_text = ask(exporter)[1].decode()
+    as_openmetrics = ask(exporter, Accept=OPENMETRICS)[1].decode()
+    as_text_again = ask(exporter)[1].decode()
     of_port = lambda text: Scrape(text).rows("workload_request_service_seconds_bucket", port=served)
     assert of_port(as_openmetrics) == of_port(as_text)
     names = lambda families: {sample.name for family in families for sample in family.samples}
-    assert names(openmetrics.text_string_to_metric_families(as_openmetrics)) == names(
-        text_string_to_metric_families(as_text)
+    assert is_between(
+        names(openmetrics.text_string_to_metric_families(as_openmetrics)),
+        names(text_string_to_metric_families(as_text)),
+        names(text_string_to_metric_families(as_text_again)),
     )
 
 
@@ -223,10 +233,12 @@ def test_clients_that_ask_at_once_share_a_rendering(exporter, served, connect):
     clients = [connect(exporter.port) for _ in range(40)]
     exporter.scrape()  # by now all of them are accepted
     for client in clients:
-        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        client.sendall(
+            b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n"
+        )
     answers = [b"".join(iter(lambda: client.recv(1 << 16), b"")) for client in clients]
     bodies = [answer.split(b"\r\n\r\n", 1)[1] for answer in answers]
-    assert all(body.startswith(b"# HELP") for body in bodies)
+    assert all(body.startswith(b"\x1f\x8b") for body in bodies)
     # Each rendering tells another duration of its own collectors. Those that come while others are
     # answered wait for the next.
     assert len(set(bodies)) <= 20, f"{len(set(bodies))} renderings for 40 requests"
@@ -268,8 +280,7 @@ def scraped(scrapers, request):
         found = scrapers[request.param, kind]
         if isinstance(found, Unavailable):
             pytest.skip(f"Prometheus of Debian's {request.param}: {found}")
-        up = found.prometheus.wait_for_value("up")
-        assert up == 1, found.prometheus.why_down()
+        found.prometheus.wait_for_value("up == 1")
         return found
 
     return function
@@ -277,12 +288,12 @@ def scraped(scrapers, request):
 
 def check_classic(prometheus, served, exporter):
     """Counts and buckets are those of the exporter's own text."""
-    prometheus.wait_for_value(f'workload_request_service_seconds_count{{port="{served}"}}')
-    stored = prometheus.query(f'workload_request_service_seconds_bucket{{port="{served}"}}')
     rows = exporter.scrape().rows("workload_request_service_seconds_bucket", port=served)
-    assert {labels["le"]: value for labels, value in stored} == {
-        labels["le"]: value for labels, value in rows
-    }
+    expected = {labels["le"]: value for labels, value in rows}
+    prometheus.wait_for(
+        f'workload_request_service_seconds_bucket{{port="{served}"}}',
+        lambda stored: {labels["le"]: value for labels, value in stored} == expected,
+    )
 
 
 @pytest.mark.parametrize("kind, content_type", [("text", TEXT), ("openmetrics", OPENMETRICS)])
@@ -314,5 +325,4 @@ def test_prometheus_scrapes_native_histograms(scraped, served, exporter):
 def test_histograms_without_observations_are_native_too(scraped, served):
     at = scraped("native")
     at.prometheus.wait_for_value(f'workload_connections{{port="{served}"}}')
-    rows = at.prometheus.query("histogram_count(workload_mutex_wait_seconds) == 0")
-    assert rows, "no pool without a wait for a lock"
+    at.prometheus.wait_for("histogram_count(workload_mutex_wait_seconds) == 0")

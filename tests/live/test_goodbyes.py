@@ -13,6 +13,7 @@ from exporter import bound
 from services import TlsServer
 
 CONNECTIONS = 20
+GOODBYE_SECONDS = 0.01  # a client that ends later has waited
 
 
 def leave(client):
@@ -53,6 +54,8 @@ def test_a_client_that_gives_up_has_abandoned_its_request(exporter, talk, script
     case.client.sendall(REQUEST)
     queued = script == "wait"
     exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[:2], (1, 0) if queued else (0, 1))
+    oldest = f"workload_request_oldest_{'queued' if queued else 'in_service'}_seconds"
+    exporter.wait_until(lambda s: s.one(oldest, port=case.port) > GOODBYE_SECONDS)
     case.client.close()
     if queued:
         case.server.ask("go")

@@ -51,8 +51,8 @@ def test_a_listener_handed_over_is_measured_where_it_is_served(
     assert served(end.scrape, taker) == requests_and_connections(500, connections)
     assert served(end.scrape, giver) == requests_and_connections(0, 0)
     assert end.scrape.lost_by(giver.name, taker.name) == {}
-    assert Pool(end.scrape, taker.name, "worker-#").threads("idle") == 4
     assert end.scrape.one("workload_processes", workload=taker.name) == 1
+    exporter.wait_for_equal(lambda s: Pool(s, taker.name, "worker-#").threads("idle"), 4)
 
 
 def test_a_listener_outlives_the_process_that_handed_it_over(exporters, start):

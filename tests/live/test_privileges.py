@@ -4,6 +4,7 @@ What the exporter may still do once it serves, as the kernel tells it, and that 
 without the rest. (test_check.py has the start with fewer privileges than root's.)
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -32,22 +33,29 @@ def capabilities(pid):
     return {name: int(status(pid)[name], 16) for name in SETS}
 
 
-def only_child_of(pid):
-    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return int(child)
+def child_of(pid, name):
+    """
+    The only child of @pid, which is called @name. Another one may follow it at any time, as the
+    namer's does that has kept it waiting: then there are two for a moment, or none.
+    """
+    children = []
+
+    def is_there():
+        children[:] = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        with contextlib.suppress(OSError):
+            return len(children) == 1 and status(children[0])["Name"] == name
+        return False
+
+    wait_until(is_there, SECONDS, f"no {name}, or several")
+    return int(children[0])
 
 
 def namer_of(exporter):
-    pid = only_child_of(exporter.pid)
-    assert status(pid)["Name"] == "namer"
-    return pid
+    return child_of(exporter.pid, "namer")
 
 
 def reader_of(exporter):
-    """The namer's child, which another may follow."""
-    pid = only_child_of(namer_of(exporter))
-    assert status(pid)["Name"] == "namer-reader"
-    return pid
+    return child_of(namer_of(exporter), "namer-reader")
 
 
 def limit(pid, name):
@@ -217,10 +225,14 @@ def test_each_process_has_one_thread(exporter, start):
     """Nothing is shared between threads: there are none (exporter/README.md, "How it works")."""
 
     def threads():
-        return [len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in all_of(exporter)]
+        """An empty list where a reader was replaced meanwhile."""
+        with contextlib.suppress(OSError):
+            return [len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in all_of(exporter)]
+        return []
 
-    assert threads() == [1, 1, 1]
+    seen = [threads()]
     for _ in range(20):
         start(Service, "talker", script="read:100,write:100,loop")
         exporter.scrape()
-        assert threads() == [1, 1, 1]
+        seen.append(threads())
+    assert [1, 1, 1] in seen and all(each in ([1, 1, 1], []) for each in seen)

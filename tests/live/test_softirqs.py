@@ -30,7 +30,7 @@ def leave_the_end_to_the_server(port):
         assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
         kept.append((time.monotonic() + KEPT_SECONDS, client))
         asked += 1
-        while kept[0][0] < time.monotonic():
+        while kept and kept[0][0] < time.monotonic():
             kept.popleft()[1].close()
     for _, client in kept:
         client.close()
@@ -40,8 +40,9 @@ def leave_the_end_to_the_server(port):
 def test_what_a_softirq_brings_while_a_program_runs_is_seen(exporter, start, tmp_path):
     nginx = start(Nginx, tmp_path)
     exporter.workload_of(nginx.port)
+    skipped = exporter.scrape().losses().get("program_skipped", 0)
     with ThreadPoolExecutor(CLIENTS) as clients:
         asked = sum(clients.map(leave_the_end_to_the_server, [nginx.port] * CLIENTS))
     end = exporter.wait_for_end(nginx.port, asked)
     if not programs_are_preempted():  # where they are, what is told may be too much
-        assert end.scrape.losses().get("program_skipped", 0) == 0
+        assert end.scrape.losses().get("program_skipped", 0) == skipped

@@ -6,12 +6,11 @@ what is left of a body that the server did not want, also by TLS and from afar. 
 
 import http.client
 import json
-import time
 
 import pytest
 
 import servers
-from clients import REQUEST, Asking, answer, receive, trusting
+from clients import REQUEST, Asking, answer, receive, think, trusting
 from exposition import Endpoint
 from prometheus import Prometheus
 from services import FarNetwork, Nginx, certificate, free_port
@@ -102,7 +101,7 @@ def test_methods_of_webdav_are_counted(exporter, start):
 def test_a_request_may_come_with_the_rest_of_a_body(exporter, start, connect):
     """The client has the answer before it sends the rest, and both are taken by one read."""
     port = free_port()
-    servers.node_refusing(start, port)
+    node = servers.node_refusing(start, port)
     exporter.workload_of(port)
     client, asking = connect(port), Asking(THINK_SECONDS)
     head = post(len(REQUEST))
@@ -110,7 +109,7 @@ def test_a_request_may_come_with_the_rest_of_a_body(exporter, start, connect):
         client.sendall(head)
         answer(client, b"no\n")
     for _ in range(TURNS):
-        time.sleep(THINK_SECONDS)
+        think(client, node, THINK_SECONDS)
         with asking:
             client.sendall(REQUEST + head)
             answer(client, b"no\n")
@@ -128,16 +127,16 @@ def secure(tmp_path):
     return f"ssl; ssl_protocols TLSv1.3; ssl_certificate {files[0]}; ssl_certificate_key {files[1]}"
 
 
-def talk_by_tls(network, port, asking):
+def talk_by_tls(network, server, asking):
     """Uploads and other requests in turn: tickets cross the first, and a refusal each."""
     context = trusting()
     with asking:
-        client = context.wrap_socket(network.connect(port))
+        client = context.wrap_socket(network.connect(server.port))
     for body in (b"b" * UPLOAD_BYTES, b"") * UPLOADS:
         with asking:
             client.sendall(post(len(body)) + body)
             answer(client, b"no\n")
-        time.sleep(THINK_SECONDS)
+        think(client, server, THINK_SECONDS)
     return client
 
 
@@ -156,7 +155,7 @@ def test_uploads_by_tls_from_afar_share_no_connection(exporter, start, far, tmp_
     exporter.workload_of(nginx.port)
     asking = Asking(THINK_SECONDS)
     for _ in range(CLIENTS):
-        client = talk_by_tls(far, nginx.port, asking)
+        client = talk_by_tls(far, nginx, asking)
         exporter.wait_for_endpoint(nginx.port, lambda e: e.gauges()[1], 0)
         client.close()
     end = exporter.wait_for_end(
@@ -178,6 +177,6 @@ def test_an_upload_that_ends_with_its_refusal_is_no_second_request(exporter, sta
         client = trusting().wrap_socket(far.connect(nginx.port))
         client.sendall(post(UPLOAD_BYTES) + b"b" * UPLOAD_BYTES)
         answer(client, b"no\n")
-        time.sleep(THINK_SECONDS)
+        think(client, nginx, THINK_SECONDS)
         client.close()
     exporter.wait_for_end(nginx.port, CLIENTS * (HANDSHAKE_TURNS + 1), unanswered=CLIENTS)

@@ -98,8 +98,8 @@ def test_a_worker_that_waits_for_its_own_client_is_idle(exporter, talk, how):
     case = talk(f"{step},{step},write:{HEAD_BYTES},loop")
     workload = exporter.workload_of(case.port)
     case.client.sendall(REQUEST)
-    stays(exporter, workload, "idle")
     serves(exporter, case.port, 1)
+    stays(exporter, workload, "idle")
     case.client.sendall(REQUEST)
     receive(case.client, HEAD_BYTES)
     stays(exporter, workload, "idle")
@@ -150,6 +150,7 @@ def test_workers_of_php_that_call_a_service_by_curl_are_on_the_network(exporter,
         options=["-d", "extension=curl"],
     )  # fmt: skip
     exporter.wait_until(lambda s: s.rows("workload_connections", workload=php.name))
+    exporter.workload_of(port)  # nginx, in front of it
     clients = [connect(port) for _ in range(4)]
     for client in clients:
         client.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -174,7 +175,7 @@ while True:
             poll.register(client, select.POLLIN)
             clients[client] = 0
         elif each.recv(100):
-            clients[each] = time.monotonic() + 3
+            clients[each] = time.monotonic() + 6
         else:
             poll.unregister(each)
             del clients[each]

@@ -278,5 +278,5 @@ def test_prometheus_scrapes_with_certificate_and_password(
         basic_auth={"username": "prometheus", "password": PASSWORD},
     )
     prometheus = start(Prometheus, tmp_path, [job])
+    prometheus.wait_for('up{job="secured"} == 1')
     prometheus.wait_for('workload_exporter_build_info{job="secured"}')
-    assert prometheus.why_down() == ""
