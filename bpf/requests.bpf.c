@@ -323,8 +323,11 @@ int requests_sweep(struct bpf_iter__bpf_sk_storage_map *ctx)
 	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
 	if (!gauges)
 		return 0;
+	if (!shard)
+		return 0;
+	gauges->sockets++;
 	state = sk->__sk_common.skc_state;
-	if (!shard || (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT))
+	if (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT)
 		return 0;
 	tcp = tcp_of(sk);
 	if (!tcp)

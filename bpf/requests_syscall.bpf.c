@@ -416,10 +416,9 @@ int requests_sweep_connections(struct bpf_iter__bpf_map_elem *ctx)
 	shard = tracked_current(tracked);
 	slot = shard ? tracked->slot : SLOT_OTHER;
 	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
-	if (!gauges)
+	if (!gauges || !shard)
 		return 0;
-	if (!shard)
-		return 0;
+	gauges->sockets++;
 	accepted_decide((struct sock *)*key, tracked, shard);
 	stream_read((struct sock *)*key, &stream);
 	sweep_connection(tracked, shard, gauges, &stream);

@@ -65,7 +65,8 @@ static __attribute__((noinline)) __u32 pool_take(const struct pool_key *key, str
 	info = bpf_map_lookup_elem(&pool_info, &slot);
 	if (!fresh || !info)
 		return slot;
-	__sync_fetch_and_add(&tree->pools, 1);
+	if (!pool_is_other(key->name))
+		__sync_fetch_and_add(&tree->pools, 1);
 	share_take(tree->uid, SHARE_POOLS);
 	info->tree = key->tree;
 	info->role = key->role;
@@ -94,7 +95,7 @@ static __attribute__((noinline)) __u32 pool_find(__u32 index, __u32 role, struct
 		return pool_take(&key, tree);
 	drop_of(index, DROP_POOLS_FULL);
 	__builtin_memset(key.name, 0, COMM_LEN);
-	__builtin_memcpy(key.name, "other", 6);
+	__builtin_memcpy(key.name, POOL_OTHER_NAME, sizeof(POOL_OTHER_NAME));
 	slot = bpf_map_lookup_elem(&pool_slots, &key);
 	return slot ? *slot : pool_take(&key, tree);
 }

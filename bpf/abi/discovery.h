@@ -33,8 +33,8 @@ struct tree {
 			  */
 	__u32 threads; /* alive now; the last one to go rings the doorbell */
 	__u32 processes; /* alive now */
-	__u32 pools; /* slots taken, at most POOLS_PER_TREE */
-	__u32 endpoints; /* slots taken, at most ENDPOINTS_PER_TREE */
+	__u32 pools; /* slots that it has beside its `other`, at most POOLS_PER_TREE */
+	__u32 endpoints; /* the same, at most ENDPOINTS_PER_TREE; user space gives slots back */
 	char comm[COMM_LEN]; /* founder's, when it was founded: a name of last resort */
 	__u32 uid; /* and whose that is: its real user id, in the initial user namespace */
 	__u32 zero; /* explicit */

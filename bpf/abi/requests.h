@@ -30,10 +30,12 @@ struct endpoint_key {
 struct endpoint_info {
 	__u32 tree;
 	__u32 port;
-	__u32 generation; /* bumped by user space when the slot is returned */
+	__u32 generation; /* bumped by user space when the slot is given back */
 	__u32 used;
+	__u32 sought; /* set by the kernel side: its port was looked for; user space clears it */
+	__u32 zero; /* explicit */
 };
-_Static_assert(sizeof(struct endpoint_info) == 16, "struct endpoint_info has a hole");
+_Static_assert(sizeof(struct endpoint_info) == 24, "struct endpoint_info has a hole");
 
 /*
  * What is counted of an endpoint, and shown as it is: 64-bit cells, added up one by one. So one
@@ -71,7 +73,7 @@ struct endpoint_gauges {
 	__u32 queued;
 	__u32 in_service;
 	__u32 connections;
-	__u32 listeners;
+	__u32 sockets; /* listeners and connections in any state: what names the slot still */
 	__u32 accept_queue;
 	__u32 accept_queue_limit;
 };

@@ -57,6 +57,17 @@ struct pool_key {
 	char name[COMM_LEN]; /* normalised, NUL-padded: keys are compared as bytes */
 };
 
+/* The pool of a tree, one of each role, for threads that have no room in one of their own. */
+#define POOL_OTHER_NAME "other"
+
+static inline int pool_is_other(const char name[COMM_LEN])
+{
+	for (unsigned int i = 0; i < sizeof(POOL_OTHER_NAME); i++)
+		if (name[i] != POOL_OTHER_NAME[i])
+			return 0;
+	return 1;
+}
+
 /* Array `pool_info`, one per slot; used is set last. */
 struct pool_info {
 	__u32 tree;

@@ -130,12 +130,25 @@ static inline __u32 endpoint_take(const struct endpoint_key *key, struct tree *t
 	info = bpf_map_lookup_elem(&endpoint_info, &slot);
 	if (!fresh || !info)
 		return slot;
-	__sync_fetch_and_add(&tree->endpoints, 1);
+	if (key->port)
+		__sync_fetch_and_add(&tree->endpoints, 1);
 	share_take(tree->uid, SHARE_ENDPOINTS);
 	shards_give(slot, key->tree);
 	info->tree = key->tree;
 	info->port = key->port;
+	info->sought = 1;
 	__sync_lock_test_and_set(&info->used, 1);
+	return slot;
+}
+
+/* The slot of @key, which is in use, so that user space does not give it back; NULL: none. */
+static inline __u32 *endpoint_seek(const struct endpoint_key *key)
+{
+	__u32 *slot = bpf_map_lookup_elem(&endpoint_slots, key);
+	struct endpoint_info *info = slot ? bpf_map_lookup_elem(&endpoint_info, slot) : NULL;
+
+	if (info)
+		info->sought = 1;
 	return slot;
 }
 
@@ -148,7 +161,7 @@ static inline __u32 endpoint_slot(__u32 index, __u32 port)
 
 	if (!tree)
 		return SLOT_OTHER;
-	slot = bpf_map_lookup_elem(&endpoint_slots, &key);
+	slot = endpoint_seek(&key);
 	if (slot)
 		return *slot;
 	if (tree->endpoints < ENDPOINTS_PER_TREE &&
@@ -156,7 +169,7 @@ static inline __u32 endpoint_slot(__u32 index, __u32 port)
 		return endpoint_take(&key, tree);
 	drop_of(index, DROP_ENDPOINTS_FULL);
 	key.port = 0;
-	slot = bpf_map_lookup_elem(&endpoint_slots, &key);
+	slot = endpoint_seek(&key);
 	return slot ? *slot : endpoint_take(&key, tree);
 }
 
@@ -172,17 +185,29 @@ static inline void tracked_assign(struct tracked *tracked, __u32 tree)
 	tracked->sought = 0;
 }
 
+/* This CPU's copy of the socket's endpoint; NULL if the endpoint is gone. */
+static inline struct endpoint_shard *tracked_current(const struct tracked *tracked)
+{
+	struct endpoint_shard *shard = endpoint_shard_at(tracked->slot,
+							 bpf_get_smp_processor_id() & (shards - 1));
+
+	return shard && shard->generation == tracked->generation ? shard : NULL;
+}
+
 /*
- * The sweep passes by: what is measured in `other`, for want of room, gets an endpoint of its own
- * where there is some by now. What it has counted stays where it is.
+ * The sweep passes by: what is measured in an `other`, for want of room, gets an endpoint of its
+ * own where there is some by now. What it has counted stays where it is.
  */
 static inline void tracked_seek(struct tracked *tracked)
 {
 	struct endpoint_key key = { .tree = tracked->tree, .port = tracked->port };
+	struct endpoint_info *info;
+	__u32 slot = tracked->slot;
 	struct tree *tree;
-	__u32 slot;
 
-	if (tracked->slot != SLOT_OTHER || !tracked->port)
+	info = bpf_map_lookup_elem(&endpoint_info, &slot);
+	/* An `other` has no port; nor has a listener that waits for its own. */
+	if (!info || info->port || !tracked->port || !tracked_current(tracked))
 		return;
 	tree = tree_at(tracked->tree);
 	if (!tree || !(tree->flags & TREE_USED))
@@ -192,15 +217,6 @@ static inline void tracked_seek(struct tracked *tracked)
 	     share_left(tree->uid, SHARE_ENDPOINTS, endpoints_max) &&
 	     !bpf_map_peek_elem(&free_endpoints, &slot)))
 		tracked_assign(tracked, tracked->tree);
-}
-
-/* This CPU's copy of the socket's endpoint; NULL if the endpoint is gone. */
-static inline struct endpoint_shard *tracked_current(const struct tracked *tracked)
-{
-	struct endpoint_shard *shard = endpoint_shard_at(tracked->slot,
-							 bpf_get_smp_processor_id() & (shards - 1));
-
-	return shard && shard->generation == tracked->generation ? shard : NULL;
 }
 
 /* The same for an event that is to be measured: what cannot be is counted. */

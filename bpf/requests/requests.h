@@ -313,7 +313,7 @@ static inline void listener_take_stock(struct sock *sk, struct tracked *tracked,
 				       struct endpoint_gauges *gauges)
 {
 	listener_count_overflows(sk, tracked);
-	gauges->listeners++;
+	gauges->sockets++;
 	gauges->accept_queue += sk->sk_ack_backlog;
 	gauges->accept_queue_limit += sk->sk_max_ack_backlog;
 }

@@ -11,6 +11,7 @@
 #include "abi/limits.h"
 #include "base/clock.h"
 #include "features/feature.h"
+#include "features/leaving.h"
 #include "kernel/quotas.h"
 #include "kernel/table.h"
 #include "kernel/trees.h"
@@ -20,19 +21,13 @@
 
 #define SWEEP_NS 1000000000ULL /* gauges of sockets are not taken more often than this */
 #define RECOUNT_NS 10000000000ULL /* nor are all that have state counted */
-/*
- * An event that another CPU has begun before a slot was closed is added to it within microseconds,
- * or once a virtual CPU that stands still runs again.
- */
-#define CLOSED_NS 50000000ULL
-
 /* The endpoints of the kernel side. */
 struct requests {
 	struct kernel *kernel;
 	struct view info, shards, gauges;
 	int slots, free; /* descriptors: which slot an endpoint has; slots without one */
 	uint64_t swept_ns, recounted_ns; /* when the gauges were taken, and all sockets counted */
-	uint64_t *closed_ns; /* of each slot: when it was closed; 0: it is not */
+	struct leaving *leaving; /* of each slot */
 	struct budget_cost sweep, recount, read;
 };
 
@@ -56,7 +51,7 @@ static void requests_close(void *state)
 	view_close(&requests->info);
 	view_close(&requests->shards);
 	view_close(&requests->gauges);
-	free(requests->closed_ns);
+	free(requests->leaving);
 	free(requests);
 }
 
@@ -71,8 +66,8 @@ static int requests_open(const struct feature_env *env, void **state)
 	requests->kernel = env->kernel;
 	requests->slots = loader_map_fd(loader, "endpoint_slots");
 	requests->free = loader_map_fd(loader, "free_endpoints");
-	requests->closed_ns = calloc(env->kernel->sizes.endpoints, sizeof(*requests->closed_ns));
-	r = requests->closed_ns ? 0 : -ENOMEM;
+	requests->leaving = calloc(env->kernel->sizes.endpoints, sizeof(*requests->leaving));
+	r = requests->leaving ? 0 : -ENOMEM;
 	if (!r)
 		r = view_open(&requests->info, loader, "endpoint_info",
 			      sizeof(struct endpoint_info));
@@ -144,14 +139,138 @@ static int endpoint_read(struct requests *requests, uint32_t slot, struct endpoi
 	return 1;
 }
 
+/* --- the end of a port ---------------------------------------------------------------------- */
+
+/* From now on a look-up of its port finds another slot. */
+static void endpoint_hide(struct requests *requests, uint32_t slot, uint64_t now_ns)
+{
+	const struct endpoint_info *info = view_at(&requests->info, slot);
+	struct endpoint_key key = { .tree = info->tree, .port = info->port };
+
+	if (requests->leaving[slot].hidden_ns)
+		return;
+	table_delete(requests->slots, &key);
+	requests->leaving[slot].hidden_ns = now_ns;
+}
+
+/* From now on nothing begins to be added to @slot: sockets that still remember it are stale. */
+static int endpoint_close(struct requests *requests, uint32_t slot, uint64_t now_ns)
+{
+	const struct endpoint_info *info = view_at(&requests->info, slot);
+
+	endpoint_hide(requests, slot, now_ns);
+	for (size_t i = 0; i < requests->kernel->sizes.shards; i++) {
+		struct endpoint_shard *shard = shard_at(requests, slot, i);
+
+		if (!shard)
+			return -ENOMEM;
+		__atomic_store_n(&shard->generation, info->generation + 1, __ATOMIC_SEQ_CST);
+	}
+	requests->leaving[slot].closed_ns = now_ns;
+	return 0;
+}
+
+/* Returns a closed @slot to the kernel side, zeroed. */
+static int endpoint_free(struct requests *requests, uint32_t slot)
+{
+	struct endpoint_info *info = view_at(&requests->info, slot);
+	struct endpoint_gauges *gauges = view_at(&requests->gauges, slot);
+
+	if (!info || !gauges)
+		return -ENOMEM;
+	for (size_t i = 0; i < requests->kernel->sizes.shards; i++) {
+		struct endpoint_shard *shard = shard_at(requests, slot, i);
+
+		if (!shard)
+			return -ENOMEM;
+		memset(&shard->abandoned, 0,
+		       sizeof(*shard) - offsetof(struct endpoint_shard, abandoned));
+	}
+	trees_give_back(requests->kernel, info->tree, SHARE_ENDPOINTS, !info->port);
+	memset(gauges, 0, sizeof(*gauges)); /* of the last sweep: not the next owner's */
+	*info = (struct endpoint_info){ .generation = info->generation + 1 };
+	requests->leaving[slot] = (struct leaving){ 0 };
+	return table_push(requests->free, slot);
+}
+
+/* Adds what was counted in @slot to what the ledger keeps. 0; -EAGAIN: it could not be read. */
+static int endpoint_fold(struct requests *requests, uint32_t slot,
+			 const struct retirement *retirement)
+{
+	struct endpoint endpoint;
+	struct endpoint_row row;
+
+	if (endpoint_read(requests, slot, &endpoint, &row) != 1)
+		return -EAGAIN;
+	ledger_fold_endpoint(retirement->ledger, retirement->handle, endpoint.port, &row);
+	return 0;
+}
+
+/* 0; -EAGAIN: at a later refresh. */
+static int endpoint_retire(struct requests *requests, uint32_t slot,
+			   const struct retirement *retirement)
+{
+	const struct leaving *leaving = &requests->leaving[slot];
+
+	if (!leaving->closed_ns && endpoint_close(requests, slot, retirement->now_ns))
+		return -EAGAIN;
+	if (retirement->now_ns < leaving->closed_ns + EVENTS_END_NS ||
+	    endpoint_fold(requests, slot, retirement))
+		return -EAGAIN;
+	endpoint_free(requests, slot);
+	return 0;
+}
+
+/* Nothing names hidden @slot any more, of a tree that lives. */
+static void endpoint_give_back(struct requests *requests, const struct collection *collection,
+			       uint32_t slot)
+{
+	const struct endpoint_info *info = view_at(&requests->info, slot);
+	struct retirement retirement = { .ledger = collection->ledger, .tree = info->tree };
+
+	if (!collection->find(collection->registry, info->tree, &retirement.handle))
+		return;
+	if (!endpoint_close(requests, slot, requests->swept_ns) &&
+	    !endpoint_fold(requests, slot, &retirement))
+		endpoint_free(requests, slot);
+}
+
+/*
+ * After a sweep: a port rests that has no socket, and was not looked for since the sweep before. A
+ * sweep can miss a connection while others end; only one that two sweeps in a row have missed, of a
+ * port without a listener, would be stale, and counted so.
+ */
+static void endpoint_review(struct requests *requests, const struct collection *collection,
+			    uint32_t slot)
+{
+	struct endpoint_info *info = view_at(&requests->info, slot);
+	const struct endpoint_gauges *gauges = view_at(&requests->gauges, slot);
+	bool sought;
+
+	if (!info || !gauges || !__atomic_load_n(&info->used, __ATOMIC_ACQUIRE))
+		return;
+	sought = __atomic_exchange_n(&info->sought, 0, __ATOMIC_ACQ_REL);
+	switch (leaving_next(&requests->leaving[slot], !sought && !gauges->sockets,
+			     requests->swept_ns)) {
+	case LEAVING_HIDE:
+		endpoint_hide(requests, slot, clock_monotonic_ns());
+		return;
+	case LEAVING_FREE:
+		endpoint_give_back(requests, collection, slot);
+		return;
+	case LEAVING_NOT:
+		return;
+	}
+}
+
 /* --- a scrape ------------------------------------------------------------------------------- */
 
 /* Takes stock of all tracked sockets: about a hundred nanoseconds per open connection. */
 static int requests_sweep(void *state, struct collection *collection, uint64_t now_ns)
 {
 	struct requests *requests = state;
+	int r;
 
-	(void)collection;
 	requests->swept_ns = now_ns;
 	for (uint32_t slot = 0; slot < requests->kernel->sizes.endpoints; slot++) {
 		struct endpoint_gauges *gauges = view_at(&requests->gauges, slot);
@@ -160,7 +279,10 @@ static int requests_sweep(void *state, struct collection *collection, uint64_t n
 			return -ENOMEM;
 		memset(gauges, 0, sizeof(*gauges));
 	}
-	return loader_walk(requests->kernel->loader, WALK_SOCKETS);
+	r = loader_walk(requests->kernel->loader, WALK_SOCKETS);
+	for (uint32_t slot = 1; !r && slot < requests->kernel->sizes.endpoints; slot++)
+		endpoint_review(requests, collection, slot);
+	return r;
 }
 
 static int requests_recount(void *state, struct collection *collection, uint64_t now_ns)
@@ -231,77 +353,6 @@ static size_t requests_maps(void *state, struct map_row rows[static FEATURE_MAPS
 }
 
 /* --- the end of a tree ---------------------------------------------------------------------- */
-
-/* From now on nothing begins to be added to @slot: sockets that still remember it are stale. */
-static int endpoint_close(struct requests *requests, uint32_t slot,
-			  const struct retirement *retirement)
-{
-	const struct endpoint_info *info = view_at(&requests->info, slot);
-	struct endpoint_key key = { .tree = retirement->tree, .port = info->port };
-
-	table_delete(requests->slots, &key);
-	for (size_t i = 0; i < requests->kernel->sizes.shards; i++) {
-		struct endpoint_shard *shard = shard_at(requests, slot, i);
-
-		if (!shard)
-			return -ENOMEM;
-		__atomic_store_n(&shard->generation, info->generation + 1, __ATOMIC_SEQ_CST);
-	}
-	requests->closed_ns[slot] = retirement->now_ns;
-	return 0;
-}
-
-/* Returns a closed @slot to the kernel side, zeroed. */
-static int endpoint_free(struct requests *requests, uint32_t slot)
-{
-	struct endpoint_info *info = view_at(&requests->info, slot);
-	struct endpoint_gauges *gauges = view_at(&requests->gauges, slot);
-
-	if (!info || !gauges)
-		return -ENOMEM;
-	for (size_t i = 0; i < requests->kernel->sizes.shards; i++) {
-		struct endpoint_shard *shard = shard_at(requests, slot, i);
-
-		if (!shard)
-			return -ENOMEM;
-		memset(&shard->abandoned, 0,
-		       sizeof(*shard) - offsetof(struct endpoint_shard, abandoned));
-	}
-	trees_give_back(requests->kernel, info->tree, SHARE_ENDPOINTS);
-	memset(gauges, 0, sizeof(*gauges)); /* of the last sweep: not the next owner's */
-	*info = (struct endpoint_info){ .generation = info->generation + 1 };
-	requests->closed_ns[slot] = 0;
-	return table_push(requests->free, slot);
-}
-
-/* Adds what was counted in @slot to what the ledger keeps. 0; -EAGAIN: it could not be read. */
-static int endpoint_fold(struct requests *requests, uint32_t slot,
-			 const struct retirement *retirement)
-{
-	struct endpoint endpoint;
-	struct endpoint_row row;
-
-	if (endpoint_read(requests, slot, &endpoint, &row) != 1)
-		return -EAGAIN;
-	ledger_fold_endpoint(retirement->ledger, retirement->handle, endpoint.port, &row);
-	return 0;
-}
-
-/*
- * The order is: no new events, wait for those under way, take what was counted, give the slot back.
- * 0; -EAGAIN: at a later refresh.
- */
-static int endpoint_retire(struct requests *requests, uint32_t slot,
-			   const struct retirement *retirement)
-{
-	if (!requests->closed_ns[slot] && endpoint_close(requests, slot, retirement))
-		return -EAGAIN;
-	if (retirement->now_ns - requests->closed_ns[slot] < CLOSED_NS ||
-	    endpoint_fold(requests, slot, retirement))
-		return -EAGAIN;
-	endpoint_free(requests, slot);
-	return 0;
-}
 
 /* Does @step with each endpoint of the tree. 0, or -EAGAIN of any. */
 static int endpoints_each(struct requests *requests, const struct retirement *retirement,

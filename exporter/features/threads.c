@@ -180,7 +180,7 @@ static int pool_read(struct threads *threads, uint32_t slot, uint64_t now_ns, st
 	if (r)
 		return r;
 	memcpy(raw, info->name, COMM_LEN);
-	utf8_copy(pool->name, sizeof(pool->name), slot == SLOT_OTHER ? "other" : raw);
+	utf8_copy(pool->name, sizeof(pool->name), slot == SLOT_OTHER ? POOL_OTHER_NAME : raw);
 	pool->tree = info->tree;
 	pool->role = info->role == POOL_SERVING ? POOL_SERVING : POOL_OTHER;
 	return 1;
@@ -304,7 +304,7 @@ static int pool_free(struct threads *threads, uint32_t slot)
 			return -ENOMEM;
 		memset(waits, 0, sizeof(*waits));
 	}
-	trees_give_back(threads->kernel, info->tree, SHARE_POOLS);
+	trees_give_back(threads->kernel, info->tree, SHARE_POOLS, pool_is_other(info->name));
 	memset(info, 0, sizeof(*info));
 	return table_push(threads->free, slot);
 }

@@ -58,12 +58,29 @@ static void share_give_back(struct kernel *kernel, uint32_t index, unsigned int 
 		__atomic_fetch_sub(&share->taken[kind], 1, __ATOMIC_RELAXED);
 }
 
-void trees_give_back(struct kernel *kernel, uint32_t slot, unsigned int kind)
+/* How many entries of table @kind the tree has; NULL: it is one itself. */
+static uint32_t *tree_entries(struct tree *tree, unsigned int kind)
 {
-	const struct tree *tree = view_at(&kernel->trees, slot);
+	switch (kind) {
+	case SHARE_ENDPOINTS:
+		return &tree->endpoints;
+	case SHARE_POOLS:
+		return &tree->pools;
+	default:
+		return NULL;
+	}
+}
+
+void trees_give_back(struct kernel *kernel, uint32_t slot, unsigned int kind, bool other)
+{
+	struct tree *tree = view_at(&kernel->trees, slot);
+	uint32_t *entries;
 
 	if (!tree)
 		return;
+	entries = tree_entries(tree, kind);
+	if (entries && !other)
+		__atomic_fetch_sub(entries, 1, __ATOMIC_RELAXED);
 	share_give_back(kernel, user_share_index(tree->uid), kind);
 	share_give_back(kernel, SHARE_ALL, kind);
 }
@@ -74,12 +91,9 @@ int trees_free(struct kernel *kernel, uint32_t slot)
 
 	if (!tree)
 		return -ENOMEM;
-	/* Threads that die late still count themselves in and out: their number is not reset. */
 	__atomic_store_n(&tree->flags, 0, __ATOMIC_RELEASE);
 	tree->tgid = 0;
 	tree->start_ns = 0;
-	__atomic_store_n(&tree->endpoints, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&tree->pools, 0, __ATOMIC_RELAXED);
-	trees_give_back(kernel, slot, SHARE_TREES);
+	trees_give_back(kernel, slot, SHARE_TREES, false);
 	return table_push(kernel->free_trees, slot);
 }

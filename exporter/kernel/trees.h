@@ -27,10 +27,16 @@ void trees_set_head(struct kernel *kernel, uint32_t slot, const struct tree_proc
 /* No process and no thread of it is left. */
 bool tree_ended(const struct tree *tree);
 
-/* An entry that tree @slot had of table @kind (SHARE_) is free: its user has one less. */
-void trees_give_back(struct kernel *kernel, uint32_t slot, unsigned int kind);
+/*
+ * An entry that tree @slot had of table @kind (SHARE_) is free: its user has one less, and so has
+ * the tree, unless it was the tree's @other.
+ */
+void trees_give_back(struct kernel *kernel, uint32_t slot, unsigned int kind, bool other);
 
-/* Returns the slot of an ended tree, of which no feature keeps anything, to the kernel side. */
+/*
+ * Returns the slot of an ended tree, of which no feature keeps anything, to the kernel side. Its
+ * counts are not reset: what is late to go still counts itself out.
+ */
 int trees_free(struct kernel *kernel, uint32_t slot);
 
 #endif

@@ -86,7 +86,7 @@ Test(layouts, values_have_no_holes)
 {
 	EXPECT_SIZE(tree, 4 + 4 + 3 * 8 + 4 * 4 + 16 + 4 + 4);
 	EXPECT_SIZE(user_share, 4 * 4);
-	EXPECT_SIZE(endpoint_info, 4 * 4);
+	EXPECT_SIZE(endpoint_info, 6 * 4);
 	EXPECT_SIZE(endpoint_gauges, 2 * 8 + 6 * 4);
 	EXPECT_SIZE(quota, 4 * 8);
 	EXPECT_SIZE(pool_info, 4 * 4 + 16);

@@ -5,7 +5,8 @@
  * --ports: how many ports to listen on, --port and others that are free.
  * --tries: a connection is given to epoll only when it has served its first request.
  *
- * Commands: `stuck` (the loop stands still), `release`, `stats`, `ports` (all of them), `quit`.
+ * Commands: `stuck` (the loop stands still), `release`, `stats`, `ports` (all of them), `close N`
+ * (port N takes no more connections, those it has stay), `quit`.
  */
 #include <sys/epoll.h>
 
@@ -112,6 +113,13 @@ static void ports_print(const struct server *server)
 	}
 }
 
+static void listener_close(struct server *server, long number)
+{
+	if (number < 0 || number >= server->ports || close(server->listeners[number]))
+		die("no listener %ld", number);
+	server->listeners[number] = -1;
+}
+
 /* A line from standard input, read without a buffer so that epoll knows what is left. */
 static bool line_read(char *line, size_t size)
 {
@@ -144,6 +152,8 @@ static void command_obey(struct server *server)
 			stat_print("requests", server->requests);
 		else if (!strcmp(line, "ports"))
 			ports_print(server);
+		else if (!strncmp(line, "close ", 6))
+			listener_close(server, strtol(line + 6, NULL, 10));
 		command_done();
 	} while (stuck);
 }

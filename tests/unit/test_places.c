@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ports that are gone, of a service that lives, give their places back. */
+#include <unistd.h>
+
+#include "core.h"
+#include "features/leaving.h"
+
+#define ALL features_collectors()
+#define SWEEP_US 1001000 /* there is one a second at most */
+#define EVENTS_US 51000
+
+TestSuite(places);
+
+/* --- the rule ------------------------------------------------------------------------------- */
+
+Test(places, a_slot_in_use_stays)
+{
+	struct leaving leaving = { 0 };
+
+	cr_expect_eq(leaving_next(&leaving, false, 1), LEAVING_NOT);
+	leaving.hidden_ns = 1;
+	cr_expect_eq(leaving_next(&leaving, false, EVENTS_END_NS + 1), LEAVING_NOT);
+}
+
+Test(places, a_slot_that_rests_is_hidden_and_freed_when_events_are_over)
+{
+	struct leaving leaving = { 0 };
+
+	cr_expect_eq(leaving_next(&leaving, true, 1), LEAVING_HIDE);
+	leaving.hidden_ns = 1;
+	cr_expect_eq(leaving_next(&leaving, true, 1), LEAVING_NOT);
+	cr_expect_eq(leaving_next(&leaving, true, EVENTS_END_NS), LEAVING_NOT);
+	cr_expect_eq(leaving_next(&leaving, true, EVENTS_END_NS + 1), LEAVING_FREE);
+}
+
+/* --- ports ---------------------------------------------------------------------------------- */
+
+struct site {
+	struct core *core;
+	uint32_t sockets[PLAIN_ENDPOINTS]; /* that a sweep finds, by slot */
+};
+
+static int sweep_finds(void *arg, enum walk walk)
+{
+	const struct site *site = arg;
+
+	for (uint32_t slot = 1; walk == WALK_SOCKETS && slot < PLAIN_ENDPOINTS; slot++) {
+		struct endpoint_gauges *gauges = plain_at(site->core->loader, "endpoint_gauges",
+							  slot);
+
+		gauges->sockets = site->sockets[slot];
+	}
+	return 0;
+}
+
+/* Tree 1 with port 8080 in slot 2, of five requests, and port 8081 in slot 3, with a socket. */
+static struct core *site_start(struct site *site)
+{
+	struct core *core = core_start(ALL);
+	struct tree *tree = core_found(core, 1);
+
+	*site = (struct site){ .core = core, .sockets = { [3] = 1 } };
+	core->walk = sweep_finds;
+	core->arg = site;
+	core_serve(core, 2, 1, 8080, 5);
+	core_serve(core, 3, 1, 8081, 2);
+	tree->endpoints = 2;
+	return core;
+}
+
+static void sweep(struct core *core)
+{
+	usleep(SWEEP_US);
+	cr_assert(core_scrape(core));
+}
+
+static size_t freed(const struct core *core, const char *list)
+{
+	uint32_t last;
+
+	return plain_pushed(core->loader, list, &last);
+}
+
+Test(places, a_port_without_sockets_gives_its_place_back_and_keeps_its_row)
+{
+	const struct endpoint_row *rows;
+	const struct endpoint_info *info;
+	const struct tree *tree;
+	struct site site;
+	struct core *core = site_start(&site);
+	uint32_t last;
+
+	cr_assert(core_scrape(core));
+	cr_expect_eq(plain_deleted(core->loader, "endpoint_slots"), 1);
+	cr_expect_eq(freed(core, "free_endpoints"), 0);
+	sweep(core);
+	cr_expect_eq(plain_deleted(core->loader, "endpoint_slots"), 1, "its key goes once");
+	cr_expect_eq(plain_pushed(core->loader, "free_endpoints", &last), 1);
+	cr_expect_eq(last, 2);
+	info = plain_at(core->loader, "endpoint_info", 2);
+	cr_expect_eq(info->used, 0);
+	cr_expect_eq(info->generation, 1);
+	tree = plain_at(core->loader, "trees", 1);
+	cr_expect_eq(tree->endpoints, 1);
+	rows = core->snapshot.endpoints;
+	cr_assert_eq(core->snapshot.endpoints_len, 2);
+	cr_expect_str_eq(rows[0].port, "8080");
+	cr_expect_eq(rows[0].queue.bucket[0], 5);
+	cr_expect_eq(rows[1].queue.bucket[0], 2);
+	core_stop(core);
+}
+
+/* Also one that has just come, whose listener the sweep has missed. */
+Test(places, a_port_that_was_looked_for_is_not_hidden)
+{
+	struct endpoint_info *info;
+	struct site site;
+	struct core *core = site_start(&site);
+
+	info = plain_at(core->loader, "endpoint_info", 2);
+	info->sought = 1;
+	cr_assert(core_scrape(core));
+	cr_expect_eq(plain_deleted(core->loader, "endpoint_slots"), 0);
+	cr_expect_eq(info->sought, 0);
+	core_stop(core);
+}
+
+Test(places, a_socket_that_came_when_its_port_was_hidden_counts_on_beside_a_later_one)
+{
+	struct endpoint_shard *shard;
+	struct site site;
+	struct core *core = site_start(&site);
+
+	cr_assert(core_scrape(core));
+	site.sockets[2] = 1;
+	site.sockets[4] = 1;
+	core_serve(core, 4, 1, 8080, 3);
+	shard = plain_at(core->loader, "endpoints", 2 * PLAIN_SHARDS);
+	shard->queue.bucket[0]++;
+	sweep(core);
+	cr_expect_eq(freed(core, "free_endpoints"), 0);
+	cr_expect_eq(shard->generation, 0);
+	cr_assert_eq(core->snapshot.endpoints_len, 2);
+	cr_expect_eq(core->snapshot.endpoints[0].queue.bucket[0], 5 + 1 + 3);
+	site.sockets[2] = 0;
+	sweep(core);
+	cr_expect_eq(freed(core, "free_endpoints"), 1);
+	cr_assert_eq(core->snapshot.endpoints_len, 2);
+	cr_expect_eq(core->snapshot.endpoints[0].queue.bucket[0], 5 + 1 + 3);
+	core_stop(core);
+}
+
+Test(places, a_sweep_that_failed_tells_of_no_port_that_it_is_gone)
+{
+	enum walk walk = WALK_SOCKETS;
+	struct site site;
+	struct core *core = site_start(&site);
+
+	core->walk = core_walk_fails;
+	core->arg = &walk;
+	core_scrape(core);
+	cr_expect_eq(plain_deleted(core->loader, "endpoint_slots"), 0);
+	core_stop(core);
+}
+
+Test(places, the_place_of_other_is_none_of_the_ports)
+{
+	struct endpoint_info *info;
+	struct tree *tree;
+	struct site site;
+	struct core *core = site_start(&site);
+
+	info = plain_at(core->loader, "endpoint_info", 2);
+	info->port = 0;
+	tree = plain_at(core->loader, "trees", 1);
+	tree->endpoints = 1;
+	cr_assert(core_scrape(core));
+	sweep(core);
+	cr_expect_eq(freed(core, "free_endpoints"), 1);
+	cr_expect_eq(tree->endpoints, 1);
+	core_stop(core);
+}
+
+Test(places, a_hidden_port_of_a_tree_that_ends_is_folded_once)
+{
+	struct site site;
+	struct core *core = site_start(&site);
+
+	cr_assert(core_scrape(core));
+	site.sockets[3] = 0;
+	core_end(core, 1);
+	registry_refresh(&core->registry, clock_monotonic_ns(), 0);
+	usleep(EVENTS_US);
+	registry_refresh(&core->registry, clock_monotonic_ns(), 0);
+	sweep(core);
+	cr_expect_eq(freed(core, "free_endpoints"), 2);
+	cr_expect_eq(freed(core, "free_trees"), 1);
+	cr_assert_eq(core->snapshot.endpoints_len, 2);
+	cr_expect_eq(core->snapshot.endpoints[0].queue.bucket[0], 5);
+	cr_expect_eq(core->snapshot.endpoints[1].queue.bucket[0], 2);
+	core_stop(core);
+}
