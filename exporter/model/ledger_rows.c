@@ -278,7 +278,7 @@ static bool detour_leave(struct ledger_rows *table, struct ledger_detoured *deto
 	struct ledger_row *own;
 	int r;
 
-	if (!detour->own || detour->parts != detour->counted ||
+	if (!detour->own || !detour->parts || detour->parts != detour->counted ||
 	    !rows_fit(table, detoured->owner, &detoured->key) || !rows_enter(table, detour->own))
 		return false;
 	own = detour->own;

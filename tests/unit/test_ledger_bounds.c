@@ -221,6 +221,27 @@ Test(ledger_bounds, what_is_in_other_gets_a_row_once_there_is_room_and_counts_fr
 	cr_expect_eq(requests(ledger, "web", "other"), 1);
 }
 
+Test(ledger_bounds, what_is_in_other_and_ends_when_there_is_room_takes_none)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle handle = workload(ledger, "web", "");
+	uint64_t now_ns = SECOND;
+
+	scrape_ports(ledger, handle, 1, PORTS + 1, now_ns);
+	scrape_ports(ledger, handle, 2, PORTS + 1, now_ns += SECOND);
+	scrape_ports(ledger, handle, 2, PORTS + 1, now_ns += GRACE + 1);
+	scrape_begin(ledger);
+	fold(ledger, handle, PORTS + 1, 1);
+	add_ports(ledger, handle, 2, PORTS);
+	cr_assert_eq(ledger_end(ledger, now_ns += SECOND), 0);
+	scrape_begin(ledger);
+	add_ports(ledger, handle, 2, PORTS);
+	add(ledger, handle, PORTS + 2, 3);
+	cr_assert_eq(ledger_end(ledger, now_ns += SECOND), 0);
+	cr_expect_eq(requests(ledger, "web", "66"), 3);
+	cr_expect_eq(requests(ledger, "web", "other"), 1);
+}
+
 Test(ledger_bounds, a_row_that_falls_below_where_it_began_is_0)
 {
 	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
