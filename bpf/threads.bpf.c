@@ -7,14 +7,13 @@
  */
 #include "lib/kernel.h"
 #include "core/maps.h"
-#include "core/pools.h"
+#include "threads/pools.h"
 #include "threads/sleepers.h"
 #include "lib/spares.h"
 #include "lib/histogram.h"
 #include "lib/task.h"
 #include "core/trees.h"
 #include "threads/turns.h"
-#include "machine/names.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -37,67 +36,6 @@ static inline __u32 shard_here(void)
 		return cpu;
 	drop(DROP_CPU_UNKNOWN);
 	return SHARD_NONE;
-}
-
-struct name {
-	char bytes[COMM_LEN];
-};
-
-VERIFIED_ALONE int name_pattern(const struct name *comm, struct name *pattern)
-{
-	if (!comm || !pattern)
-		return 0;
-	name_normalise(comm->bytes, pattern->bytes);
-	return 0;
-}
-
-/* --- pools ---------------------------------------------------------------------------------- */
-
-static __attribute__((noinline)) __u32 pool_take(const struct pool_key *key, struct tree *tree)
-{
-	struct pool_info *info;
-	__u32 slot;
-	int fresh;
-
-	if (!key || !tree)
-		return SLOT_OTHER;
-	slot = slot_take(&free_pools, &pool_slots, key, key->tree, DROP_POOLS_FULL, &fresh);
-	info = bpf_map_lookup_elem(&pool_info, &slot);
-	if (!fresh || !info)
-		return slot;
-	if (!pool_is_other(key->name))
-		__sync_fetch_and_add(&tree->pools, 1);
-	share_take(tree->uid, SHARE_POOLS);
-	info->tree = key->tree;
-	info->role = key->role;
-	__builtin_memcpy(info->name, key->name, COMM_LEN);
-	__sync_lock_test_and_set(&info->used, 1);
-	return slot;
-}
-
-/* The pool of a thread of @index: that of its role and name, the tree's `other`, or slot 0. */
-static __attribute__((noinline)) __u32 pool_find(__u32 index, __u32 role, struct task_struct *task)
-{
-	struct pool_key key = { .tree = index, .role = role };
-	struct tree *tree = tree_at(index);
-	struct name comm = {}, pattern = {};
-	__u32 *slot;
-
-	if (!tree || !(tree->flags & TREE_USED) || !task)
-		return SLOT_OTHER;
-	bpf_probe_read_kernel(&comm, sizeof(comm), task->comm);
-	name_pattern(&comm, &pattern);
-	__builtin_memcpy(key.name, pattern.bytes, COMM_LEN);
-	slot = bpf_map_lookup_elem(&pool_slots, &key);
-	if (slot)
-		return *slot;
-	if (tree->pools < POOLS_PER_TREE && share_left(tree->uid, SHARE_POOLS, pools_max))
-		return pool_take(&key, tree);
-	drop_of(index, DROP_POOLS_FULL);
-	__builtin_memset(key.name, 0, COMM_LEN);
-	__builtin_memcpy(key.name, POOL_OTHER_NAME, sizeof(POOL_OTHER_NAME));
-	slot = bpf_map_lookup_elem(&pool_slots, &key);
-	return slot ? *slot : pool_take(&key, tree);
 }
 
 /* --- accounting ----------------------------------------------------------------------------- */
@@ -411,7 +349,23 @@ static inline __u32 walk_tree(struct task_struct *task)
 	return leader ? index : 0;
 }
 
-/* All threads of processes that belong to a tree and are not counted in it. */
+/*
+ * Whether @thread is in no pool, or in an `other` for want of room while there may be some by now.
+ * What it has spent there stays there.
+ */
+static inline int thread_seeks(const struct thread *thread, __u32 index)
+{
+	__u32 slot = where_pool(thread->where);
+	struct pool_info *info = bpf_map_lookup_elem(&pool_info, &slot);
+	struct tree *tree = tree_at(index);
+
+	if (slot == SLOT_OTHER)
+		return 1;
+	return info && tree && pool_is_other(info->name) && pools_left(tree) &&
+	       !bpf_map_peek_elem(&free_pools, &slot);
+}
+
+/* All threads of processes that belong to a tree and are not counted in it, or in `other`. */
 SEC("iter/task")
 int threads_walk(struct bpf_iter__task *ctx)
 {
@@ -427,7 +381,7 @@ int threads_walk(struct bpf_iter__task *ctx)
 	thread = thread_make(task, tree);
 	if (!thread)
 		tree_refuse(tree);
-	else if (thread->counted != tree || where_pool(thread->where) == SLOT_OTHER)
+	else if (thread->counted != tree || thread_seeks(thread, tree))
 		thread_adopt(task, thread, tree);
 	return 0;
 }

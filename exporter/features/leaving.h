@@ -25,6 +25,7 @@
 struct leaving {
 	uint64_t hidden_ns; /* when its key was taken away */
 	uint64_t closed_ns; /* when its tree had ended, and all that names it was made stale */
+	uint64_t visits; /* those that were over when nothing was found in it last, and one */
 };
 
 enum leaving_step { LEAVING_NOT, LEAVING_HIDE, LEAVING_FREE };
@@ -41,6 +42,18 @@ static inline enum leaving_step leaving_next(const struct leaving *leaving, bool
 	if (!leaving->hidden_ns)
 		return LEAVING_HIDE;
 	return looked_ns >= leaving->hidden_ns + EVENTS_END_NS ? LEAVING_FREE : LEAVING_NOT;
+}
+
+/*
+ * Whether a slot rests that is looked at now, and was before: @empty, nothing is in it; @visits,
+ * how many have been in it and have left.
+ */
+static inline bool leaving_rests(struct leaving *leaving, bool empty, uint64_t visits)
+{
+	bool rests = empty && leaving->visits == visits + 1;
+
+	leaving->visits = empty ? visits + 1 : 0;
+	return rests;
 }
 
 #endif

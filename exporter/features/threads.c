@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "abi/limits.h"
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "features/feature.h"
+#include "features/leaving.h"
 #include "kernel/table.h"
 #include "kernel/trees.h"
 #include "kernel/view.h"
@@ -28,6 +30,9 @@ struct threads {
 	struct kernel *kernel;
 	struct view info, states, waits;
 	int slots, free; /* descriptors: which slot a pool has; slots without one */
+	struct leaving *leaving; /* of each slot */
+	uint32_t freed; /* by the scrape in progress: a tree that had a slot; 0: none had */
+	bool crowded; /* and whether there are threads in an `other` */
 	struct budget_cost judge, read;
 };
 
@@ -62,6 +67,7 @@ static void threads_close(void *state)
 	view_close(&threads->info);
 	view_close(&threads->states);
 	view_close(&threads->waits);
+	free(threads->leaving);
 	free(threads);
 }
 
@@ -76,7 +82,10 @@ static int threads_open(const struct feature_env *env, void **state)
 	threads->kernel = env->kernel;
 	threads->slots = loader_map_fd(loader, "pool_slots");
 	threads->free = loader_map_fd(loader, "free_pools");
-	r = view_open(&threads->info, loader, "pool_info", sizeof(struct pool_info));
+	threads->leaving = calloc(env->kernel->sizes.pools, sizeof(*threads->leaving));
+	r = threads->leaving ? 0 : -ENOMEM;
+	if (!r)
+		r = view_open(&threads->info, loader, "pool_info", sizeof(struct pool_info));
 	if (!r)
 		r = view_open(&threads->states, loader, "pool_states", sizeof(struct pool_shard));
 	if (!r)
@@ -186,6 +195,75 @@ static int pool_read(struct threads *threads, uint32_t slot, uint64_t now_ns, st
 	return 1;
 }
 
+/* --- the end of a pool ---------------------------------------------------------------------- */
+
+static bool pool_lives(const struct pool_row *row)
+{
+	uint64_t threads = 0;
+
+	for (int state = 0; state < STATES; state++)
+		threads |= row->threads[state];
+	return threads;
+}
+
+/* From now on a look-up of the pool finds another slot. */
+static void pool_hide(struct threads *threads, uint32_t slot, uint64_t now_ns)
+{
+	const struct pool_info *info = view_at(&threads->info, slot);
+	struct pool_key key = { .tree = info->tree, .role = info->role };
+
+	if (threads->leaving[slot].hidden_ns)
+		return;
+	memcpy(key.name, info->name, COMM_LEN);
+	table_delete(threads->slots, &key);
+	threads->leaving[slot].hidden_ns = now_ns;
+}
+
+/* Returns @slot to the kernel side, zeroed. No thread may be counted in it any more. */
+static int pool_free(struct threads *threads, uint32_t slot)
+{
+	struct pool_info *info = view_at(&threads->info, slot);
+
+	if (!info)
+		return -ENOMEM;
+	for (size_t i = 0; i <= threads->kernel->sizes.cpus; i++) {
+		struct pool_shard *shard = states_at(threads, slot, i);
+
+		if (!shard)
+			return -ENOMEM;
+		memset(shard, 0, sizeof(*shard));
+	}
+	for (size_t i = 0; i < threads->kernel->sizes.shards; i++) {
+		struct pool_waits *waits = waits_at(threads, slot, i);
+
+		if (!waits)
+			return -ENOMEM;
+		memset(waits, 0, sizeof(*waits));
+	}
+	trees_give_back(threads->kernel, info->tree, SHARE_POOLS, pool_is_other(info->name));
+	threads->leaving[slot] = (struct leaving){ 0 };
+	memset(info, 0, sizeof(*info));
+	return table_push(threads->free, slot);
+}
+
+/*
+ * Whether pool @slot, of which @row was read just now, is to be given back. Of a thread that leaves
+ * a pool the exit is counted, also where it only takes another name.
+ */
+static bool pool_is_over(struct threads *threads, uint32_t slot, const struct pool_row *row,
+			 uint64_t now_ns)
+{
+	struct leaving *leaving = &threads->leaving[slot];
+	bool rests = leaving_rests(leaving, !pool_lives(row), row->exited);
+	enum leaving_step step = leaving_next(leaving, rests, now_ns);
+
+	if (slot == SLOT_OTHER)
+		return false;
+	if (step == LEAVING_HIDE)
+		pool_hide(threads, slot, clock_monotonic_ns());
+	return step == LEAVING_FREE;
+}
+
 /* --- a scrape ------------------------------------------------------------------------------- */
 
 /* By a glance at one shard after the other: a sum that is never exact, and 0 only if all are. */
@@ -223,6 +301,29 @@ static int threads_judge(void *state, struct collection *collection, uint64_t no
 	return 0;
 }
 
+/* Adds @row of pool @slot to the ledger, or folds it. */
+static void pool_tell(struct threads *threads, uint32_t slot, struct ledger *ledger,
+		      ledger_handle handle, const struct pool *pool, const struct pool_row *row,
+		      uint64_t now_ns)
+{
+	if (!pool_is_over(threads, slot, row, now_ns)) {
+		ledger_add_pool(ledger, handle, pool->role, pool->name, row);
+		return;
+	}
+	ledger_fold_pool(ledger, handle, pool->role, pool->name, row);
+	pool_free(threads, slot);
+	threads->freed = pool->tree;
+}
+
+/* Where slots have become free, threads that are in an `other` may have pools of their own. */
+static void threads_seek(struct threads *threads)
+{
+	if (threads->freed && threads->crowded)
+		trees_ask_walk(threads->kernel, threads->freed);
+	threads->freed = 0;
+	threads->crowded = false;
+}
+
 static int threads_read(void *state, struct collection *collection, uint64_t now_ns)
 {
 	struct threads *threads = state;
@@ -237,10 +338,13 @@ static int threads_read(void *state, struct collection *collection, uint64_t now
 
 		if (found < 0)
 			r = found;
-		if (found == 1 &&
-		    collection_find(collection, pool.tree, &row, sizeof(row), &handle))
-			ledger_add_pool(collection->ledger, handle, pool.role, pool.name, &row);
+		if (found != 1 ||
+		    !collection_find(collection, pool.tree, &row, sizeof(row), &handle))
+			continue;
+		threads->crowded |= pool_is_other(pool.name) && pool_lives(&row);
+		pool_tell(threads, slot, collection->ledger, handle, &pool, &row, now_ns);
 	}
+	threads_seek(threads);
 	return r;
 }
 
@@ -274,52 +378,14 @@ static size_t threads_maps(void *state, struct map_row rows[static FEATURE_MAPS_
 
 /* --- the end of a tree ---------------------------------------------------------------------- */
 
-static bool pool_lives(const struct pool_row *row)
-{
-	uint64_t threads = 0;
-
-	for (int state = 0; state < STATES; state++)
-		threads |= row->threads[state];
-	return threads;
-}
-
-/* Returns @slot to the kernel side, zeroed. No thread may be counted in it any more. */
-static int pool_free(struct threads *threads, uint32_t slot)
-{
-	struct pool_info *info = view_at(&threads->info, slot);
-
-	if (!info)
-		return -ENOMEM;
-	for (size_t i = 0; i <= threads->kernel->sizes.cpus; i++) {
-		struct pool_shard *shard = states_at(threads, slot, i);
-
-		if (!shard)
-			return -ENOMEM;
-		memset(shard, 0, sizeof(*shard));
-	}
-	for (size_t i = 0; i < threads->kernel->sizes.shards; i++) {
-		struct pool_waits *waits = waits_at(threads, slot, i);
-
-		if (!waits)
-			return -ENOMEM;
-		memset(waits, 0, sizeof(*waits));
-	}
-	trees_give_back(threads->kernel, info->tree, SHARE_POOLS, pool_is_other(info->name));
-	memset(info, 0, sizeof(*info));
-	return table_push(threads->free, slot);
-}
-
 static int pool_retire(struct threads *threads, uint32_t slot, const struct retirement *retirement)
 {
-	const struct pool_info *info = view_at(&threads->info, slot);
-	struct pool_key key = { .tree = retirement->tree, .role = info->role };
 	struct pool_row row;
 	struct pool pool = { 0 };
 
 	if (pool_read(threads, slot, retirement->now_ns, &pool, &row) != 1 || pool_lives(&row))
 		return -EAGAIN;
-	memcpy(key.name, info->name, COMM_LEN);
-	table_delete(threads->slots, &key);
+	pool_hide(threads, slot, retirement->now_ns);
 	ledger_fold_pool(retirement->ledger, retirement->handle, pool.role, pool.name, &row);
 	pool_free(threads, slot);
 	return 0;

@@ -24,6 +24,14 @@ bool trees_take_flags(struct kernel *kernel, uint32_t slot, uint32_t flags)
 	return tree && __atomic_fetch_and(&tree->flags, ~flags, __ATOMIC_ACQ_REL) & flags;
 }
 
+void trees_ask_walk(struct kernel *kernel, uint32_t slot)
+{
+	struct tree *tree = view_at(&kernel->trees, slot);
+
+	if (tree)
+		__atomic_fetch_or(&tree->flags, TREE_WALK, __ATOMIC_RELEASE);
+}
+
 /* Between the two stores nobody is the head, which is no more than nobody having been it before. */
 void trees_set_head(struct kernel *kernel, uint32_t slot, const struct tree_process *heir)
 {

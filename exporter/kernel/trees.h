@@ -18,6 +18,9 @@ int trees_read(struct kernel *kernel, uint32_t slot, struct tree *tree);
 /* Clears those requests for a walk or for identification; true if any was set. */
 bool trees_take_flags(struct kernel *kernel, uint32_t slot, uint32_t flags);
 
+/* Some of its threads are not where they may be: the next refresh walks the tasks. */
+void trees_ask_walk(struct kernel *kernel, uint32_t slot);
+
 /* Whether what waits in the tree are tasks, and not its threads (runtime.h). */
 void trees_set_tasks(struct kernel *kernel, uint32_t slot, bool tasks);
 

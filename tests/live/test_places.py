@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports that are gone give their places back, and lose nothing of what they counted."""
+"""Ports and pools that are gone give their places back, and lose nothing of what they counted."""
 
+import itertools
+import string
 import threading
 import time
 
 import pytest
 
 from clients import exchange
-from exposition import Endpoint
+from exposition import Endpoint, Pool
 from services import Service
 from test_lifecycle import limit_of, losses_of, rows_by_port
 
@@ -16,6 +18,8 @@ MANY = 200
 GIVEN_BACK_SECONDS = 4  # three sweeps, each a second and a scrape after the one before
 REQUESTS = "workload_request_duration_seconds_count"
 QUEUED = "workload_request_queue_seconds_count"
+EXITED = "workload_threads_exited_total"
+SECONDS = "workload_thread_seconds_total"
 
 
 class Sums:
@@ -80,6 +84,12 @@ def visit(connect, server, command="open"):
     exchange(client)
     client.close()
     return port
+
+
+def names(count):
+    """Of threads, in letters: digits do not tell pools apart."""
+    pairs = itertools.product(string.ascii_lowercase, repeat=2)
+    return ["name-" + "".join(pair) for pair in itertools.islice(pairs, count)]
 
 
 def settle(exporter, sums, see, expected, seconds=20):
@@ -201,3 +211,93 @@ def test_a_port_that_waits_in_other_gets_a_place_when_one_is_free(start, connect
     exchange(connect(int(waiting)))
     settle(exporter, sums, lambda s: sums.get(REQUESTS), own + 3)
     assert rows_by_port(exporter.scrape(), REQUESTS, workload)[waiting] == 2
+
+
+def test_thread_names_one_after_the_other_are_never_other(start, exporters):
+    exporter = exporters(GRACE)
+    server = start(Service, "changer", sleep_us=30000)
+    workload = exporter.workload_of(server.port)
+    sums = Sums(workload, EXITED, SECONDS)
+    began = time.monotonic()
+    with Scraper(exporter, sums, 0.25):
+        for name in names(MANY):
+            server.ask(f"thread {name}")
+            time.sleep(0.02)
+    took = time.monotonic() - began
+    end = settle(exporter, sums, lambda s: len(s.rows(EXITED, workload=workload)), 1)
+    assert not sums.others("pool")
+    assert not losses_of(end, workload)
+    # Each begins in the pool of its creator, and leaves that when it takes its name.
+    assert sums.get(EXITED) == 2 * MANY
+    assert sums.get(SECONDS) > took + MANY * 0.03
+
+
+def test_names_of_one_thread_are_never_other(start, exporters):
+    exporter = exporters(GRACE)
+    server = start(Service, "changer")
+    workload = exporter.workload_of(server.port)
+    sums = Sums(workload, EXITED, SECONDS)
+    began = time.monotonic()
+    with Scraper(exporter, sums, 0.25):
+        for name in names(MANY):
+            server.ask(f"name {name}")
+            time.sleep(0.03)
+    took = time.monotonic() - began
+    end = settle(exporter, sums, lambda s: len(s.rows(EXITED, workload=workload)), 1)
+    assert not sums.others("pool")
+    assert not losses_of(end, workload)
+    last = Pool(end, workload, names(MANY)[-1], role="other")
+    assert last.threads() == 1
+    assert MANY - 1 <= sums.get(EXITED) <= MANY
+    assert sums.get(SECONDS) >= took
+
+
+def test_a_thread_that_waits_in_other_gets_a_pool_when_a_place_is_free(start, exporters):
+    """One place is the main thread's."""
+    exporter = exporters(GRACE)
+    server = start(Service, "changer")
+    workload = exporter.workload_of(server.port)
+    kept = names(limit_of("POOLS_PER_TREE") + 1)
+    for name in kept:
+        server.ask(f"keep {name}")
+
+    def by_pool(scrape):
+        rows = scrape.rows("workload_threads", workload=workload)
+        threads = {}
+        for labels, value in rows:
+            threads[labels["pool"]] = threads.get(labels["pool"], 0) + value
+        return threads
+
+    seen = exporter.wait_for_equal(lambda s: sum(by_pool(s).values()), len(kept) + 1)
+    seen = exporter.wait_until(lambda s: by_pool(s).get("other") == 2 and s)
+    waiting = set(kept) - set(by_pool(seen))
+    assert len(waiting) == 2
+    leaving = [name for name in kept if name not in waiting][:2]
+    for name in leaving:
+        server.ask(f"leave {name}")
+    pools = set(kept) - set(leaving)
+    expected = dict.fromkeys(pools, 1)
+    exporter.wait_for_equal(
+        lambda s: {n: t for n, t in by_pool(s).items() if n in pools or n == "other"}, expected
+    )
+
+
+def test_a_pool_that_comes_again_within_the_grace_counts_on(start, exporters):
+    exporter = exporters("--workloads.grace-period=3s")
+    server = start(Service, "changer")
+    workload = exporter.workload_of(server.port)
+    sums = Sums(workload, EXITED, SECONDS)
+
+    def ended(scrape):
+        return Pool(scrape, workload, "name-again", role="other").get(EXITED)
+
+    for count in range(1, 6):
+        server.ask("thread name-again")
+        settle(exporter, sums, ended, count)
+        time.sleep(0.5)
+    settle(exporter, sums, lambda s: len(s.rows(EXITED, workload=workload)), 1)
+    # Each has left the pool of its creator as well, which goes on.
+    assert sums.get(EXITED) == 5 + 5
+    server.ask("thread name-again")
+    settle(exporter, sums, ended, 1)
+    assert sums.get(EXITED) == 6 + 6

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ports that are gone, of a service that lives, give their places back. */
+/* Ports and pools that are gone, of a service that lives, give their places back. */
 #include <unistd.h>
 
 #include "core.h"
@@ -31,6 +31,18 @@ Test(places, a_slot_that_rests_is_hidden_and_freed_when_events_are_over)
 	cr_expect_eq(leaving_next(&leaving, true, 1), LEAVING_NOT);
 	cr_expect_eq(leaving_next(&leaving, true, EVENTS_END_NS), LEAVING_NOT);
 	cr_expect_eq(leaving_next(&leaving, true, EVENTS_END_NS + 1), LEAVING_FREE);
+}
+
+Test(places, a_slot_rests_when_it_is_found_empty_twice_without_a_visit_between)
+{
+	struct leaving leaving = { 0 };
+
+	cr_expect_not(leaving_rests(&leaving, true, 0), "it is looked at for the first time");
+	cr_expect(leaving_rests(&leaving, true, 0));
+	cr_expect_not(leaving_rests(&leaving, true, 1), "there was a visit");
+	cr_expect(leaving_rests(&leaving, true, 1));
+	cr_expect_not(leaving_rests(&leaving, false, 1));
+	cr_expect_not(leaving_rests(&leaving, true, 1), "it was not empty before");
 }
 
 /* --- ports ---------------------------------------------------------------------------------- */
@@ -198,5 +210,100 @@ Test(places, a_hidden_port_of_a_tree_that_ends_is_folded_once)
 	cr_assert_eq(core->snapshot.endpoints_len, 2);
 	cr_expect_eq(core->snapshot.endpoints[0].queue.bucket[0], 5);
 	cr_expect_eq(core->snapshot.endpoints[1].queue.bucket[0], 2);
+	core_stop(core);
+}
+
+/* --- pools ---------------------------------------------------------------------------------- */
+
+static void scrape_later(struct core *core)
+{
+	usleep(EVENTS_US);
+	cr_assert(core_scrape(core));
+}
+
+/* Pool @slot of tree 1, which had a thread. */
+static struct pool_shard *pool_empty(struct core *core, uint32_t slot, const char *name)
+{
+	struct pool_shard *shard = plain_at(core->loader, "pool_states",
+					    (size_t)slot * (PLAIN_CPUS + 1));
+
+	core_idle(core, slot, 1, name, 0, 0);
+	shard->a[STATE_IDLE] = 7000;
+	shard->started = shard->exited = 1;
+	return shard;
+}
+
+Test(places, a_pool_without_threads_gives_its_place_back_and_keeps_its_row)
+{
+	struct core *core = core_start(ALL);
+	struct tree *tree = core_found(core, 1);
+	const struct pool_shard *shard;
+	uint32_t last;
+
+	tree->pools = 2;
+	core_idle(core, 3, 1, "stays", 1, clock_monotonic_ns());
+	shard = pool_empty(core, 2, "passes");
+	scrape_later(core);
+	cr_expect_eq(plain_deleted(core->loader, "pool_slots"), 0);
+	scrape_later(core);
+	cr_expect_eq(plain_deleted(core->loader, "pool_slots"), 1);
+	cr_expect_eq(freed(core, "free_pools"), 0);
+	scrape_later(core);
+	cr_expect_eq(plain_deleted(core->loader, "pool_slots"), 1);
+	cr_expect_eq(plain_pushed(core->loader, "free_pools", &last), 1);
+	cr_expect_eq(last, 2);
+	cr_expect_eq(tree->pools, 1);
+	cr_expect_eq(shard->a[STATE_IDLE], 0);
+	cr_assert_eq(core->snapshot.pools_len, 2);
+	cr_expect_str_eq(core->snapshot.pools[0].pool, "passes");
+	cr_expect_eq(core->snapshot.pools[0].thread_ns[STATE_IDLE], 7000);
+	cr_expect_eq(core->snapshot.pools[0].exited, 1);
+	core_stop(core);
+}
+
+/* Threads that live for less than a scrape. */
+Test(places, a_pool_that_has_had_threads_since_the_scrape_before_stays)
+{
+	struct core *core = core_start(ALL);
+	struct pool_shard *shard;
+
+	core_found(core, 1);
+	shard = pool_empty(core, 2, "short");
+	for (int i = 0; i < 5; i++) {
+		scrape_later(core);
+		shard->started++;
+		shard->exited++;
+	}
+	cr_expect_eq(plain_deleted(core->loader, "pool_slots"), 0);
+	core_stop(core);
+}
+
+Test(places, threads_in_other_are_looked_for_when_a_pool_is_given_back)
+{
+	struct core *core = core_start(ALL);
+	struct tree *tree = core_found(core, 1);
+
+	tree->pools = 1;
+	core_idle(core, 3, 1, "other", 1, clock_monotonic_ns());
+	pool_empty(core, 2, "passes");
+	for (int i = 0; i < 3; i++)
+		scrape_later(core);
+	cr_expect_eq(freed(core, "free_pools"), 1);
+	cr_expect(tree->flags & TREE_WALK);
+	core_stop(core);
+}
+
+Test(places, no_thread_is_looked_for_where_none_is_in_other)
+{
+	struct core *core = core_start(ALL);
+	struct tree *tree = core_found(core, 1);
+
+	tree->pools = 2;
+	core_idle(core, 3, 1, "own", 1, clock_monotonic_ns());
+	pool_empty(core, 2, "passes");
+	for (int i = 0; i < 3; i++)
+		scrape_later(core);
+	cr_expect_eq(freed(core, "free_pools"), 1);
+	cr_expect_not(tree->flags & TREE_WALK);
 	core_stop(core);
 }
