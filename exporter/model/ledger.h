@@ -5,7 +5,8 @@
  *
  * The kernel side counts per tree (a listening process and its descendants). Several trees can be
  * one workload: workers that share a port, a service that was restarted. Each row here has a base,
- * to which trees that ended were folded, and per scrape the sum of the base and the live trees:
+ * to which trees that ended, and their ports and pools that are gone, were folded, and per scrape
+ * the sum of the base and what lives:
  *
  *	handle = ledger_join(ledger, &identity, user);	when a tree is found
  *
@@ -16,13 +17,13 @@
  *	ledger_end(ledger, now);
  *	rows = ledger_endpoints(ledger, &len);
  *
- *	ledger_fold_endpoint(ledger, handle, 8080, &part);	a tree ended: its last values
+ *	ledger_fold_endpoint(ledger, handle, 8080, &part);	it is gone: its last values
  *
  * ledger_kinds.h has the kinds of rows, and these functions for each of them.
  *
- * A tree's values are those since it was founded, so they are either added (it lives) or folded
- * (it ended), never both in one scrape, and never added again after they were folded. A fold may
- * come between scrapes or inside one and shows in the next ledger_end.
+ * A part's values are those since there is that port or pool of the tree, so they are either added
+ * (it is there) or folded (it is gone), never both in one scrape, and never added again after they
+ * were folded. A fold may come between scrapes or inside one and shows in the next ledger_end.
  *
  * Counters and histograms of parts are added; gauges too, except ages, of which the maximum
  * counts. Gauges of folded parts are ignored. In a part the names are ignored.
