@@ -88,7 +88,7 @@ serial = $(PYTEST) -m 'not times' $(1)
 
 # What requests are about is tested with both backends.
 LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle handover network \
-                   progress goodbyes fast_open waits turns uploads)
+                   progress goodbyes fast_open waits turns uploads places)
 
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*/*.[ch] tests/*/*.[ch])
 

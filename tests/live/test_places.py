@@ -15,7 +15,7 @@ from test_lifecycle import limit_of, losses_of, rows_by_port
 
 GRACE = "--workloads.grace-period=1s"
 MANY = 200
-GIVEN_BACK_SECONDS = 4  # three sweeps, each a second and a scrape after the one before
+GIVEN_BACK_SECONDS = 4  # three sweeps, a second and a scrape apart
 REQUESTS = "workload_request_duration_seconds_count"
 QUEUED = "workload_request_queue_seconds_count"
 EXITED = "workload_threads_exited_total"
@@ -24,8 +24,8 @@ SECONDS = "workload_thread_seconds_total"
 
 class Sums:
     """
-    What rows of a workload have counted, those included that are gone: as rate() adds up, a row that
-    comes again begins at 0. `labels` are all that there were.
+    What rows of a workload have counted, those included that are gone: as rate() adds up, a row
+    that comes again begins at 0. `labels` are all that there were.
     """
 
     def __init__(self, workload, *names):
