@@ -23,7 +23,9 @@ from exporter import Exporter
 # end alone.
 LONGEST = [
     f"test_{name}.py"
-    for name in ("mutexes", "waits", "threads", "requests", "lifecycle", "web_hostile", "edges")
+    for name in (
+        "mutexes", "places", "waits", "threads", "requests", "lifecycle", "web_hostile", "edges"
+    )  # fmt: skip
 ]
 
 

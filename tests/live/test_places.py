@@ -14,7 +14,7 @@ from services import Service
 from test_lifecycle import limit_of, losses_of, rows_by_port
 
 GRACE = "--workloads.grace-period=1s"
-MANY = 200
+MANY = 150  # more than a workload has rows of either
 GIVEN_BACK_SECONDS = 4  # three sweeps, a second and a scrape apart
 REQUESTS = "workload_request_duration_seconds_count"
 QUEUED = "workload_request_queue_seconds_count"
