@@ -212,40 +212,34 @@ def test_a_port_that_waits_in_other_gets_a_place_when_one_is_free(start, connect
     assert rows_by_port(exporter.scrape(), REQUESTS, workload)[waiting] == 2
 
 
-def test_thread_names_one_after_the_other_are_never_other(start, exporters):
-    exporter = exporters(GRACE)
-    server = start(Service, "changer", sleep_us=30000)
+def take_many_names(exporter, server, command, pause):
+    """@command takes one after the other; returns what was counted, the end, and how long it took."""
     workload = exporter.workload_of(server.port)
     sums = Sums(workload, EXITED, SECONDS)
     began = time.monotonic()
     with Scraper(exporter, sums, 0.25):
         for name in names(MANY):
-            server.ask(f"thread {name}")
-            time.sleep(0.02)
+            server.ask(f"{command} {name}")
+            time.sleep(pause)
     took = time.monotonic() - began
     end = settle(exporter, sums, lambda s: len(s.rows(EXITED, workload=workload)), 1)
     assert not sums.others("pool")
     assert not losses_of(end, workload)
+    return sums, end, took
+
+
+def test_thread_names_one_after_the_other_are_never_other(start, exporters):
+    server = start(Service, "changer", sleep_us=30000)
+    sums, _, took = take_many_names(exporters(GRACE), server, "thread", 0.02)
     # Each begins in the pool of its creator, and leaves that when it takes its name.
     assert sums.get(EXITED) == 2 * MANY
     assert sums.get(SECONDS) > took + MANY * 0.03
 
 
 def test_names_of_one_thread_are_never_other(start, exporters):
-    exporter = exporters(GRACE)
     server = start(Service, "changer")
-    workload = exporter.workload_of(server.port)
-    sums = Sums(workload, EXITED, SECONDS)
-    began = time.monotonic()
-    with Scraper(exporter, sums, 0.25):
-        for name in names(MANY):
-            server.ask(f"name {name}")
-            time.sleep(0.03)
-    took = time.monotonic() - began
-    end = settle(exporter, sums, lambda s: len(s.rows(EXITED, workload=workload)), 1)
-    assert not sums.others("pool")
-    assert not losses_of(end, workload)
-    last = Pool(end, workload, names(MANY)[-1], role="other")
+    sums, end, took = take_many_names(exporters(GRACE), server, "name", 0.03)
+    last = Pool(end, sums.workload, names(MANY)[-1], role="other")
     assert last.threads() == 1
     assert MANY - 1 <= sums.get(EXITED) <= MANY
     assert sums.get(SECONDS) >= took

@@ -265,16 +265,11 @@ def test_between_two_sweeps_a_request_that_is_served_meanwhile_does_not_age(expo
     assert oldest(exporter.endpoint(server.port)) in (0, oldest(swept))
 
 
-def wait_for_rest(exporter, server, workers):
-    """Until all of them wait in accept()."""
-    workload = exporter.workload_of(server.port)
-    exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), workers)
-
-
 @pytest.mark.bounds
 def test_stuck_workers_show_ten_queued_requests(exporter, start, connect):
     server = start(Service, "pool_server", workers=4)
-    wait_for_rest(exporter, server, 4)
+    exporter.workload_of(server.port)
+    server.wait_for_rest()
     server.ask("stuck")
     clients = [connect(server.port) for _ in range(10)]
     # The four workers were in accept() already: each takes a connection, but does not read.
@@ -390,7 +385,8 @@ def test_bytes_are_counted_in_both_directions(exporter, start):
 
 def test_a_full_accept_queue_shows_its_limit_and_overflows(exporter, start, connect):
     server = start(Service, "pool_server", workers=1, backlog=2)
-    wait_for_rest(exporter, server, 1)
+    exporter.workload_of(server.port)
+    server.wait_for_rest()
     server.ask("stuck")
     # One is accepted before the worker stops; the kernel queues one more than the limit.
     connect(server.port)

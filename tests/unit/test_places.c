@@ -278,32 +278,31 @@ Test(places, a_pool_that_has_had_threads_since_the_scrape_before_stays)
 	core_stop(core);
 }
 
-Test(places, threads_in_other_are_looked_for_when_a_pool_is_given_back)
+/* A pool is given back while a thread is in @name's: whether the threads of the tree are looked
+ * for. */
+static bool looked_for_beside(const char *name, uint32_t pools)
 {
 	struct core *core = core_start(ALL);
 	struct tree *tree = core_found(core, 1);
+	bool looked_for;
 
-	tree->pools = 1;
-	core_idle(core, 3, 1, "other", 1, clock_monotonic_ns());
+	tree->pools = pools;
+	core_idle(core, 3, 1, name, 1, clock_monotonic_ns());
 	pool_empty(core, 2, "passes");
 	for (int i = 0; i < 3; i++)
 		scrape_later(core);
 	cr_expect_eq(freed(core, "free_pools"), 1);
-	cr_expect(tree->flags & TREE_WALK);
+	looked_for = tree->flags & TREE_WALK;
 	core_stop(core);
+	return looked_for;
+}
+
+Test(places, threads_in_other_are_looked_for_when_a_pool_is_given_back)
+{
+	cr_expect(looked_for_beside("other", 1));
 }
 
 Test(places, no_thread_is_looked_for_where_none_is_in_other)
 {
-	struct core *core = core_start(ALL);
-	struct tree *tree = core_found(core, 1);
-
-	tree->pools = 2;
-	core_idle(core, 3, 1, "own", 1, clock_monotonic_ns());
-	pool_empty(core, 2, "passes");
-	for (int i = 0; i < 3; i++)
-		scrape_later(core);
-	cr_expect_eq(freed(core, "free_pools"), 1);
-	cr_expect_not(tree->flags & TREE_WALK);
-	core_stop(core);
+	cr_expect_not(looked_for_beside("own", 2));
 }

@@ -9,8 +9,6 @@
  *
  * Commands: `stats`, `quit`.
  */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/select.h>
@@ -33,12 +31,8 @@ struct server {
 	int queue[QUEUE_MAX];
 	unsigned long put, taken;
 
-	pthread_mutex_t shared; /* of the connection to the other service */
+	struct measured_lock shared; /* of the connection to the other service */
 	int upstream;
-
-	uint64_t lock_wait_ns; /* counters are only touched atomically */
-	uint64_t lock_sleeps; /* acquisitions that went to sleep */
-	uint64_t lock_switches; /* how often they did */
 };
 
 static void epoll_arm(const struct server *server, int operation, int fd, uint32_t events)
@@ -136,15 +130,9 @@ static void upstream_ask(const struct server *server)
 
 static void work(struct server *server)
 {
-	uint64_t sleeps = thread_sleeps(), begin = clock_now_ns();
-
-	pthread_mutex_lock(&server->shared);
-	__atomic_fetch_add(&server->lock_wait_ns, clock_now_ns() - begin, __ATOMIC_RELAXED);
-	sleeps = thread_sleeps() - sleeps;
-	__atomic_fetch_add(&server->lock_sleeps, sleeps > 0, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&server->lock_switches, sleeps, __ATOMIC_RELAXED);
+	measured_lock_take(&server->shared);
 	upstream_ask(server);
-	pthread_mutex_unlock(&server->shared);
+	measured_lock_give(&server->shared);
 }
 
 static void *worker_main(void *argument)
@@ -167,29 +155,12 @@ static void *worker_main(void *argument)
 	return NULL;
 }
 
-static void upstream_open(struct server *server, long port)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_port = htons((uint16_t)port),
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-
-	server->upstream = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	server->never = eventfd(0, EFD_CLOEXEC);
-	if (server->upstream < 0 || server->never < 0 ||
-	    connect(server->upstream, (struct sockaddr *)&address, sizeof(address)))
-		die("no upstream on port %ld", port);
-}
-
 static void commands_obey(const struct server *server)
 {
 	char line[64];
 
 	while (command_next(line, sizeof(line)) && strcmp(line, "quit")) {
-		stat_print("lock_wait_ns",
-			   __atomic_load_n(&server->lock_wait_ns, __ATOMIC_RELAXED));
-		stat_print("lock_sleeps", __atomic_load_n(&server->lock_sleeps, __ATOMIC_RELAXED));
-		stat_print("lock_switches",
-			   __atomic_load_n(&server->lock_switches, __ATOMIC_RELAXED));
+		measured_lock_print(&server->shared);
 		command_done();
 	}
 }
@@ -200,7 +171,7 @@ int main(int argc, char **argv)
 					.wait = "recv",
 					.gate = PTHREAD_MUTEX_INITIALIZER,
 					.filled = PTHREAD_COND_INITIALIZER,
-					.shared = PTHREAD_MUTEX_INITIALIZER };
+					.shared.mutex = PTHREAD_MUTEX_INITIALIZER };
 	long port = 0, upstream_port = 0, i;
 	const struct option_row options[] = {
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
@@ -211,7 +182,10 @@ int main(int argc, char **argv)
 	};
 
 	options_parse(options, argc, argv);
-	upstream_open(&server, upstream_port);
+	server.upstream = upstream_connect(upstream_port);
+	server.never = eventfd(0, EFD_CLOEXEC);
+	if (server.never < 0)
+		die("eventfd");
 	server.listener = listen_open("127.0.0.1", port, 128);
 	server.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (server.epoll < 0)

@@ -12,9 +12,7 @@
  *
  * Commands: `stuck` (workers take up nothing more), `release`, `stats`, `quit`.
  */
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 
 #include "handover.h"
@@ -67,15 +65,12 @@ struct server {
 	struct connection **queue_end;
 	bool stuck;
 
-	pthread_mutex_t shared; /* what --lock-us is spent under */
+	struct measured_lock shared; /* what --lock-us is spent under */
 	long turns;
 	pthread_mutex_t turn;
 
 	uint64_t requests; /* counters are only touched atomically */
 	uint64_t service_ns;
-	uint64_t lock_wait_ns;
-	uint64_t lock_sleeps; /* acquisitions that went to sleep */
-	uint64_t lock_switches; /* how often they did */
 };
 
 static void count_add(uint64_t *counter, uint64_t value)
@@ -103,26 +98,15 @@ static void gate_set(struct server *server, bool stuck)
 
 static void work_locked(struct server *server)
 {
-	uint64_t sleeps = thread_sleeps(), begin = clock_now_ns();
-
-	pthread_mutex_lock(&server->shared);
-	count_add(&server->lock_wait_ns, clock_now_ns() - begin);
-	sleeps = thread_sleeps() - sleeps;
-	count_add(&server->lock_sleeps, sleeps > 0);
-	count_add(&server->lock_switches, sleeps);
+	measured_lock_take(&server->shared);
 	clock_sleep_us(server->lock_us);
-	pthread_mutex_unlock(&server->shared);
+	measured_lock_give(&server->shared);
 }
 
 static int upstream_open(const struct server *server)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_port = htons((uint16_t)server->upstream_port),
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = upstream_connect(server->upstream_port);
 
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		die("no upstream on port %ld", server->upstream_port);
 	if (server->upstream_poll && fcntl(fd, F_SETFL, O_NONBLOCK))
 		die("fcntl");
 	return fd;
@@ -359,9 +343,7 @@ static void stats_print(struct server *server)
 	stat_print("service_ns", __atomic_load_n(&server->service_ns, __ATOMIC_RELAXED));
 	stat_print("busy_ns", workers_busy_ns(server));
 	stat_print("now_ns", clock_now_ns());
-	stat_print("lock_wait_ns", __atomic_load_n(&server->lock_wait_ns, __ATOMIC_RELAXED));
-	stat_print("lock_sleeps", __atomic_load_n(&server->lock_sleeps, __ATOMIC_RELAXED));
-	stat_print("lock_switches", __atomic_load_n(&server->lock_switches, __ATOMIC_RELAXED));
+	measured_lock_print(&server->shared);
 }
 
 static void commands_obey(struct server *server)
@@ -422,7 +404,7 @@ int main(int argc, char **argv)
 					.gate = PTHREAD_MUTEX_INITIALIZER,
 					.released = PTHREAD_COND_INITIALIZER,
 					.filled = PTHREAD_COND_INITIALIZER,
-					.shared = PTHREAD_MUTEX_INITIALIZER,
+					.shared.mutex = PTHREAD_MUTEX_INITIALIZER,
 					.turn = PTHREAD_MUTEX_INITIALIZER };
 	const char *address = "127.0.0.1", *take = "";
 	long port = 0, unbound = 0, leave = 0, backlog = 128, inherited = -1, ballast_mib = 0;

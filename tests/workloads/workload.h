@@ -10,9 +10,11 @@
 #ifndef TESTS_WORKLOAD_H
 #define TESTS_WORKLOAD_H
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -222,6 +224,19 @@ static inline void ready_print(int listener)
 	fflush(stdout);
 }
 
+/* A connection to a service of this machine. */
+static inline int upstream_connect(long port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		die("no upstream on port %ld", port);
+	return fd;
+}
+
 /* Waits until there is something to read, or the other side has ended. */
 static inline bool io_wait(int fd)
 {
@@ -284,6 +299,37 @@ static inline uint64_t thread_sleeps(void)
 
 	getrusage(RUSAGE_THREAD, &usage);
 	return (uint64_t)usage.ru_nvcsw;
+}
+
+/* A mutex, and what those that take it measure: counters are only touched atomically. */
+struct measured_lock {
+	pthread_mutex_t mutex;
+	uint64_t wait_ns;
+	uint64_t sleeps; /* acquisitions that went to sleep */
+	uint64_t switches; /* how often they did */
+};
+
+static inline void measured_lock_take(struct measured_lock *lock)
+{
+	uint64_t sleeps = thread_sleeps(), begin = clock_now_ns();
+
+	pthread_mutex_lock(&lock->mutex);
+	__atomic_fetch_add(&lock->wait_ns, clock_now_ns() - begin, __ATOMIC_RELAXED);
+	sleeps = thread_sleeps() - sleeps;
+	__atomic_fetch_add(&lock->sleeps, sleeps > 0, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&lock->switches, sleeps, __ATOMIC_RELAXED);
+}
+
+static inline void measured_lock_give(struct measured_lock *lock)
+{
+	pthread_mutex_unlock(&lock->mutex);
+}
+
+static inline void measured_lock_print(const struct measured_lock *lock)
+{
+	stat_print("lock_wait_ns", __atomic_load_n(&lock->wait_ns, __ATOMIC_RELAXED));
+	stat_print("lock_sleeps", __atomic_load_n(&lock->sleeps, __ATOMIC_RELAXED));
+	stat_print("lock_switches", __atomic_load_n(&lock->switches, __ATOMIC_RELAXED));
 }
 
 static inline void thread_name_set(const char *pool, long number)
