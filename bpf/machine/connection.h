@@ -15,6 +15,7 @@
 #define QUEUE_UNKNOWN (~0ULL) /* the request's arrival was not seen */
 #define SETTLE_NS 1000000000ULL /* an answer is complete when it is this old */
 #define PAUSE_NS 1000000ULL /* between two sends of one answer: less is none */
+#define INTERIM_BYTES 100U /* an interim answer of more has fields, which few servers send */
 /*
  * Bytes and the end of the client (FIN) within this time are a goodbye: nobody waits for the answer
  * to a request for so short a time only. A client needs microseconds between the two, or a few
@@ -72,7 +73,10 @@ struct conn {
 	__u32 closed;
 	__u64 thread; /* who is at the request: address of its struct thread, or 0 */
 	__u32 tid; /* and its id */
-	__u8 paused; /* its answer has come in pieces, with time between */
+	__u8 paused : 1; /* its answer has come in pieces, with time between */
+	__u8 upload : 1; /* HTTP/1: it may have a body */
+	__u8 head : 3; /* an interim answer before its own is under way: HEAD_, see answers.h */
+	__u8 interim : 1; /* there have been interim answers on this connection */
 	__u8 protocol;
 	__u16 taken; /* bytes read of the request in progress; no more than there is room for */
 	__u32 told_seq; /* write_seq at the last send that was told */

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the first bytes of a read or a send tell of a protocol. Four are known by them, because with
- * these a read is not always a turn: HTTP/1, where a server may answer before it has read the rest
- * of a body, MySQL's, where some commands have no answer, TLS, which has messages of its own, and
+ * What the first bytes of a read tell of a protocol. Four are known by them, because with these a
+ * read is not always a turn: HTTP/1, where a server may answer before it has read the rest of a
+ * body, MySQL's, where some commands have no answer, TLS, which has messages of its own, and
  * HTTP/2, where many requests share a connection. No hook, no helper, no map; the caller brings the
  * bytes.
  *
- * RFC 9112, sections 2.2 (an empty line may come before a request), 3 (request line: method, space,
- * target) and 4 (status line); RFC 9110, sections 5.6.2 and 9.1 (a method is a token, the standard
- * ones in capitals), 9.3 (a GET or HEAD has no body) and 15.2.1 (100 Continue); RFC 9113, section
- * 3.4 (preface). MySQL, client/server protocol: a packet is three bytes of length, one of sequence
- * and the payload; the client's login is the second one and begins with its capabilities; any later
- * command is the first one and begins with its number. RFC 8446, section 5.1 (records).
+ * RFC 9112, sections 2.2 (an empty line may come before a request) and 3 (request line: method,
+ * space, target); RFC 9110, sections 5.6.2 and 9.1 (a method is a token, the standard ones in
+ * capitals) and 9.3 (a GET or HEAD has no body); RFC 9113, section 3.4 (preface). MySQL,
+ * client/server protocol: a packet is three bytes of length, one of sequence and the payload; the
+ * client's login is the second one and begins with its capabilities; any later command is the first
+ * one and begins with its number. RFC 8446, section 5.1 (records).
  */
 #ifndef WORKLOAD_MACHINE_PROTOCOL_H
 #define WORKLOAD_MACHINE_PROTOCOL_H
 
 #include "abi/kernel_types.h"
-
-#define PROTOCOL_SENT_AT 5U /* where in what was sent is the word to look at: after "HTTP/" */
-/* "HTTP/1.1 100 Continue" and an empty line. */
-#define PROTOCOL_CONTINUE_BYTES 25U
 
 /* What bytes begin with. */
 #define BEGINS_UNSEEN 0U /* nobody has looked, or could */
@@ -29,11 +25,11 @@
 #define BEGINS_UPLOAD 3U /* HTTP/1: with a body, as a rule */
 #define BEGINS_PREFACE 4U /* HTTP/2: the client's first bytes */
 #define BEGINS_ANSWER 5U /* HTTP/1: a status line */
-#define BEGINS_CONTINUE 6U /* HTTP/1: one that asks for the rest of the request, with no field */
 #define BEGINS_LOGIN 7U /* MySQL: the client's first bytes */
 #define BEGINS_TLS 8U /* the record of a handshake */
 #define BEGINS_UNANSWERED 9U /* MySQL: a command that has no answer */
 #define BEGINS_SHORT 10U /* HTTP/1: too few bytes to tell, which a request may begin with */
+#define BEGINS_INTERIM 16U /* HTTP/1: one or more of 1xx and nothing else; + HEAD_, how it ends */
 
 /* The first @length characters of @text as they lie in memory: both architectures are LSB first. */
 #define TEXT_WORD(text, length)                                                                 \
@@ -162,15 +158,6 @@ static inline __u32 protocol_begins(const union line *line, __u32 end, __u32 byt
 	if (begins_http(begins))
 		return begins;
 	return mysql_login(line->word) ? BEGINS_LOGIN : BEGINS_OTHER;
-}
-
-/* @word: eight bytes of a send of @bytes, from PROTOCOL_SENT_AT on. */
-static inline __u32 protocol_sent_begins(__u64 word, __u32 bytes)
-{
-	if (bytes == PROTOCOL_CONTINUE_BYTES && WORD_BEGINS(word, "1.1 100 "))
-		return BEGINS_CONTINUE;
-	return WORD_BEGINS(word, "1.1 ") || WORD_BEGINS(word, "1.0 ") ? BEGINS_ANSWER
-								      : BEGINS_OTHER;
 }
 
 #endif

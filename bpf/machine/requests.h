@@ -11,6 +11,7 @@
 #ifndef WORKLOAD_MACHINE_REQUESTS_H
 #define WORKLOAD_MACHINE_REQUESTS_H
 
+#include "machine/answers.h"
 #include "machine/connection.h"
 #include "machine/reading.h"
 
@@ -60,6 +61,8 @@ static inline void conn_begin(struct conn *conn, const struct reading *reading)
 {
 	conn->read_ns = reading->now;
 	conn->paused = 0;
+	conn->upload = reading->begins == BEGINS_UPLOAD || reading->begins == BEGINS_SHORT;
+	conn->head = HEAD_NONE;
 	conn->crossed = conn->crosses;
 	conn->taken = reading->bytes < 0xffff ? reading->bytes : 0xffff;
 	conn->queue_ns = reading_queue_ns(reading);
@@ -158,50 +161,71 @@ static inline __u32 conn_read(struct conn *conn, const struct reading *reading,
 
 /*
  * The bytes that arrived were taken on a way that no hook sees (splice from the socket) or with the
- * rest of a body, and now an answer is sent: a request. @queue_ns: how long it had waited when it
- * was read.
+ * rest of a body, and now an answer is sent: a request, whose phase becomes @becomes. @queue_ns:
+ * how long it had waited when it was read.
  */
-static inline __u32 conn_read_unseen(struct conn *conn, __u64 read_ns, __u64 queue_ns, __u64 now,
-				     struct request *ended)
+static inline __u32 conn_read_unseen(struct conn *conn, __u64 becomes, __u64 read_ns,
+				     __u64 queue_ns, struct request *ended)
 {
-	__u64 phase = __sync_lock_test_and_set(&conn->phase, now);
-	__u32 events = REQUEST_BEGAN | REQUEST_ANSWERED;
+	__u64 phase = __sync_lock_test_and_set(&conn->phase, becomes);
+	__u32 events = REQUEST_BEGAN;
 
+	if (becomes != PHASE_SERVICE)
+		events |= REQUEST_ANSWERED;
 	if (phase > PHASE_SERVICE) {
 		conn_ended(conn, phase, ended);
 		events |= REQUEST_ENDED;
 	}
 	conn->read_ns = read_ns;
 	conn->paused = 0;
+	conn->head = HEAD_NONE;
 	conn->queue_ns = queue_ns;
 	return events;
 }
 
-static inline __u32 conn_read_with_rest(struct conn *conn, __u64 now, struct request *ended)
+static inline __u32 conn_read_with_rest(struct conn *conn, __u64 becomes, struct request *ended)
 {
 	__u32 queue_ns = conn->rest_queue_ns;
 
-	return conn_read_unseen(conn, conn->piece_ns,
-				queue_ns == REST_UNKNOWN ? QUEUE_UNKNOWN : queue_ns, now, ended);
+	return conn_read_unseen(conn, becomes, conn->piece_ns,
+				queue_ns == REST_UNKNOWN ? QUEUE_UNKNOWN : queue_ns, ended);
 }
 
-/* Whether the rest of a body was read after the last send. */
-static inline int conn_has_rest(const struct conn *conn)
+/* Whether a send may answer what was read with the rest of a body, after the last send. */
+static inline int conn_may_answer_rest(const struct conn *conn)
 {
-	return conn->piece_ns > (conn->phase ? conn->phase : conn->settled_ns);
+	__u64 phase = conn->phase;
+
+	return conn->protocol == PROTOCOL_HTTP_BODIES && phase != PHASE_SERVICE &&
+	       conn->piece_ns > (phase ? phase : conn->settled_ns);
+}
+
+/* Whether a send at @now goes on with an answer, after its first pause. */
+static inline int conn_pauses(const struct conn *conn, __u64 now)
+{
+	return conn->phase > PHASE_SERVICE && !conn->paused && now >= conn->phase + PAUSE_NS;
 }
 
 /*
- * Whether it takes the first bytes of a send to tell what it is: it may ask for the rest of the
- * request, or answer one that came with the rest of a body.
+ * Whether the first @bytes since a request was read are looked at, as they may be an interim
+ * answer. A look costs as much as the rest of the request: so long ones are left out, but for the
+ * first of a connection, for requests with bodies, and where there have been some.
  */
-static inline int conn_asks_sent_bytes(const struct conn *conn, __u32 sent_seq)
+static inline int conn_may_interim(const struct conn *conn, __u32 sent_seq, __u32 bytes)
+{
+	return sent_seq - conn->start_seq == bytes &&
+	       (bytes <= INTERIM_BYTES || !conn->piece_ns || conn->upload || conn->interim);
+}
+
+/* Whether it takes the bytes of a send, so many at @now, to tell what it is. */
+static inline int conn_asks_sent_bytes(const struct conn *conn, __u64 now, __u32 sent_seq,
+				       __u32 bytes)
 {
 	if (conn->protocol < PROTOCOL_HTTP)
 		return 0;
 	if (conn->phase == PHASE_SERVICE)
-		return sent_seq - conn->start_seq == PROTOCOL_CONTINUE_BYTES;
-	return conn->protocol == PROTOCOL_HTTP_BODIES && conn_has_rest(conn);
+		return conn_may_interim(conn, sent_seq, bytes);
+	return conn_may_answer_rest(conn) || (!conn->interim && conn_pauses(conn, now));
 }
 
 /*
@@ -212,6 +236,20 @@ static inline int conn_asks_sent_bytes(const struct conn *conn, __u32 sent_seq)
 static inline __u64 conn_waiting(const struct conn *conn)
 {
 	return conn->phase != PHASE_SERVICE ? *(const volatile __u64 *)&conn->arrived_ns : 0;
+}
+
+/* What was sent is an interim answer, or a part of one. */
+static inline __u32 conn_sent_interim(struct conn *conn, __u32 head, __u32 sent_seq,
+				      struct request *ended)
+{
+	__u32 events = 0;
+
+	conn->start_seq = sent_seq; /* no answer yet */
+	if (conn_may_answer_rest(conn))
+		events = conn_read_with_rest(conn, PHASE_SERVICE, ended);
+	conn->interim = 1;
+	conn->head = head;
+	return events;
 }
 
 /*
@@ -227,15 +265,13 @@ static inline __u32 conn_sent(struct conn *conn, __u64 now, __u64 gone, __u32 se
 	conn->told_seq = sent_seq;
 	if (phase != PHASE_SERVICE && gone &&
 	    __sync_val_compare_and_swap(&conn->arrived_ns, gone, 0) == gone)
-		return conn_read_unseen(conn, now, QUEUE_UNKNOWN, now, ended);
-	if (phase != PHASE_SERVICE && begins == BEGINS_ANSWER)
+		return conn_read_unseen(conn, now, now, QUEUE_UNKNOWN, ended);
+	if (begins >= BEGINS_INTERIM && (phase == PHASE_SERVICE || conn_may_answer_rest(conn)))
+		return conn_sent_interim(conn, begins - BEGINS_INTERIM, sent_seq, ended);
+	if (begins == BEGINS_ANSWER && conn_may_answer_rest(conn))
 		return conn_read_with_rest(conn, now, ended);
 	if (phase == PHASE_IDLE)
 		return REQUEST_UNREQUESTED;
-	if (begins == BEGINS_CONTINUE && phase == PHASE_SERVICE) {
-		conn->start_seq = sent_seq; /* no answer yet */
-		return 0;
-	}
 	if (phase == PHASE_SERVICE && sent_seq == conn->start_seq)
 		return 0; /* of the previous request, which the read has already ended */
 	if (__sync_val_compare_and_swap(&conn->phase, phase, now) != phase)
@@ -244,6 +280,8 @@ static inline __u32 conn_sent(struct conn *conn, __u64 now, __u64 gone, __u32 se
 		return REQUEST_ANSWERED;
 	if (now >= phase + PAUSE_NS)
 		conn->paused = 1;
+	if (begins >= BEGINS_ANSWER)
+		conn->interim = 1; /* so was what was sent first: from now on it is looked at */
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A look at a few bytes of what the current task reads or sends by a system call: they are in its
- * memory, and its saved registers tell where. Nothing is kept of them.
+ * A look at a few bytes of what the current task reads by a system call: they are in its memory,
+ * and its saved registers tell where. Nothing is kept of them.
  */
 #ifndef WORKLOAD_REQUESTS_LOOK_H
 #define WORKLOAD_REQUESTS_LOOK_H
@@ -35,14 +35,10 @@ static inline __u64 call_buffer(__s64 number, const __u64 args[4], __u32 bytes)
 	switch (number) {
 	case SYS_READ:
 	case SYS_RECVFROM:
-	case SYS_WRITE:
-	case SYS_SENDTO:
 		return args[1];
 	case SYS_READV:
-	case SYS_WRITEV:
 		return vector_first(args[1], bytes);
 	case SYS_RECVMSG:
-	case SYS_SENDMSG:
 		if (bpf_probe_read_user(&vector, sizeof(vector),
 					(const void *)(args[1] + MSGHDR_IOV)))
 			return 0;
@@ -52,7 +48,7 @@ static inline __u64 call_buffer(__s64 number, const __u64 args[4], __u32 bytes)
 	}
 }
 
-/* From @at on, up to @size of the @bytes that the current system call reads or sends. */
+/* From @at on, up to @size of the @bytes that the current system call reads. */
 static inline int call_bytes(__u32 at, __u32 bytes, void *to, __u32 size)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -68,16 +64,6 @@ static inline int call_bytes(__u32 at, __u32 bytes, void *to, __u32 size)
 	if (!buffer || length > size)
 		return 0;
 	return !bpf_probe_read_user(to, length, (const void *)(buffer + at));
-}
-
-/* What a send of @bytes begins with. */
-VERIFIED_ALONE int sent_begins(__u32 bytes)
-{
-	__u64 word = 0;
-
-	if (!call_bytes(PROTOCOL_SENT_AT, bytes, &word, sizeof(word)))
-		return BEGINS_UNSEEN;
-	return protocol_sent_begins(word, bytes);
 }
 
 #endif

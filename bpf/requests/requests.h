@@ -7,7 +7,7 @@
 #define WORKLOAD_REQUESTS_REQUESTS_H
 
 #include "core/endpoints.h"
-#include "requests/look.h"
+#include "requests/sends.h"
 #include "core/maps.h"
 #include "core/overflows.h"
 #include "lib/histogram.h"
@@ -227,8 +227,8 @@ static inline void connection_sent(struct tracked *tracked, __u64 now, __u64 gon
 
 	if (tracked->conn.closed || tracked->adopted)
 		return;
-	if (conn_asks_sent_bytes(&tracked->conn, sent_seq))
-		begins = sent_begins(bytes);
+	if (conn_asks_sent_bytes(&tracked->conn, now, sent_seq, bytes))
+		begins = sent_begins(tracked, bytes);
 	events = conn_sent(&tracked->conn, now, gone, sent_seq, begins, &ended);
 	shard = events_count(events) ? tracked_shard(tracked) : NULL;
 	if (shard)

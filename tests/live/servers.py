@@ -197,6 +197,18 @@ require("http").createServer((request, response) => {{
     return start(Server, name, [program_copy("node", name), "-e", work])
 
 
+def node_hinting(start, port, pause_ms):
+    """It hints at once, and answers later, when it has read a body, if there is one."""
+    name = unique_name("node")
+    work = f"""
+require("http").createServer((request, response) => {{
+    response.writeEarlyHints({{ link: "</style.css>; rel=preload; as=style" }});
+    request.resume().on("end", () => setTimeout(() => response.end("ok\\n"), {pause_ms}));
+}}).listen({port}, "127.0.0.1");
+"""
+    return start(Server, name, [program_copy("node", name), "-e", work])
+
+
 def threads(start, port):
     """A pool of a native program that gives its threads no names."""
     return start(

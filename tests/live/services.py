@@ -9,6 +9,7 @@ thread would be normalised.
 
 import contextlib
 import ctypes
+import json
 import os
 import random
 import shutil
@@ -249,6 +250,19 @@ class TlsServer(Process):
         files = certificate(directory)
         super().__init__(
             ["/usr/bin/python3", WORKLOADS_SOURCES / "tls_server.py", self.port, *files, tickets],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout.readline() == "ready\n"
+
+
+class HttpScript(Process):
+    """workloads/http_script.py, with @steps."""
+
+    def __init__(self, steps):
+        self.port = free_port()
+        super().__init__(
+            ["/usr/bin/python3", WORKLOADS_SOURCES / "http_script.py", self.port, json.dumps(steps)],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -28,11 +28,6 @@ static uint32_t later_of(const char *text)
 	return http_begins(&line, http_method_end(&line), (uint32_t)strlen(text));
 }
 
-static uint32_t sent_of(const char *text)
-{
-	return protocol_sent_begins(line_of(text + PROTOCOL_SENT_AT).word, (uint32_t)strlen(text));
-}
-
 Test(protocol, requests_of_http_are_known_by_method_and_target)
 {
 	cr_expect_eq(read_of("GET / HTTP/1.1\r\n"), BEGINS_REQUEST);
@@ -138,16 +133,6 @@ Test(protocol, the_preface_of_http_2_is_known)
 	cr_expect_eq(read_of("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), BEGINS_PREFACE);
 }
 
-Test(protocol, a_request_to_go_on_is_no_answer)
-{
-	cr_expect_eq(sent_of("HTTP/1.1 100 Continue\r\n\r\n"), BEGINS_CONTINUE);
-	cr_expect_eq(sent_of("HTTP/1.1 202 Accepted\r\n\r\n"), BEGINS_ANSWER);
-	cr_expect_eq(sent_of("HTTP/1.0 200 OK\r\n\r\n"), BEGINS_ANSWER);
-	cr_expect_eq(sent_of("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
-		     BEGINS_ANSWER);
-	cr_expect_eq(sent_of("0123456789abcdef"), BEGINS_OTHER);
-}
-
 /* --- what a server reads after its answer ------------------------------------------------------
  */
 
@@ -215,9 +200,10 @@ Test(protocol, an_answer_that_goes_on_is_no_second_one)
 	cr_expect_eq(wire_told_as(&wire, 300, false, BEGINS_ANSWER), 0);
 	wire_arrive(&wire, 300);
 	wire_read_bytes(&wire, 300, 500, BEGINS_OTHER, false);
-	cr_expect_not(conn_asks_sent_bytes(&wire.conn, wire.write_seq), "read with the last send");
+	cr_expect_not(conn_asks_sent_bytes(&wire.conn, T0 + 310, wire.write_seq, 100),
+		      "read with the last send");
 	wire_read_bytes(&wire, 301, 500, BEGINS_OTHER, false);
-	cr_expect(conn_asks_sent_bytes(&wire.conn, wire.write_seq));
+	cr_expect(conn_asks_sent_bytes(&wire.conn, T0 + 310, wire.write_seq, 100));
 }
 
 /* Its head was behind the rest, in one read: that it is answered is how it is known. */
@@ -366,44 +352,6 @@ Test(protocol, a_request_that_has_waited_with_the_one_before_does_not_begin_anew
 	EXPECT_LAST(wire, 100, 400);
 }
 
-Test(protocol, a_body_that_the_server_asks_for_belongs_to_its_request)
-{
-	struct wire wire = wire_open();
-
-	wire_arrive(&wire, 50);
-	wire_read_bytes(&wire, 100, 300, BEGINS_UPLOAD, false);
-	wire.write_seq += PROTOCOL_CONTINUE_BYTES;
-	cr_expect_eq(wire_told_as(&wire, 200, false, BEGINS_CONTINUE), 0);
-	EXPECT_GAUGES(wire, 0, 1);
-	wire_arrive(&wire, 300 * MS);
-	cr_expect_eq(wire_read_bytes(&wire, 301 * MS, 9000, BEGINS_OTHER, false), 0);
-	cr_expect_eq(wire_send(&wire, 400 * MS), REQUEST_ANSWERED);
-	wire_close(&wire, 500 * MS);
-	cr_expect_eq(wire.ended, 1);
-	EXPECT_LAST(wire, 50, 400 * MS - 100);
-}
-
-Test(protocol, an_answer_as_long_as_a_request_to_go_on_is_one)
-{
-	struct wire wire = wire_open();
-
-	wire_arrive(&wire, 50);
-	wire_read_bytes(&wire, 100, 300, BEGINS_REQUEST, false);
-	wire.write_seq += PROTOCOL_CONTINUE_BYTES;
-	cr_expect_eq(wire_told_as(&wire, 200, false, BEGINS_ANSWER), REQUEST_ANSWERED);
-}
-
-Test(protocol, a_request_of_any_method_may_be_asked_to_go_on)
-{
-	struct wire wire = wire_open();
-
-	wire_arrive(&wire, 50);
-	wire_read_bytes(&wire, 100, 300, BEGINS_REQUEST, false);
-	wire.write_seq += PROTOCOL_CONTINUE_BYTES;
-	cr_expect_eq(wire_told_as(&wire, 200, false, BEGINS_CONTINUE), 0);
-	EXPECT_GAUGES(wire, 0, 1);
-}
-
 Test(protocol, a_first_read_that_nobody_could_look_at_leaves_the_protocol_to_the_next)
 {
 	struct wire wire = wire_open();
@@ -426,7 +374,7 @@ Test(protocol, a_protocol_that_is_not_known_by_its_first_read_is_not_asked_for_a
 	wire_read_bytes(&wire, 100, 300, BEGINS_OTHER, false);
 	wire_send(&wire, 200);
 	cr_expect_not(wire_asks(&wire, 0));
-	cr_expect_not(conn_asks_sent_bytes(&wire.conn, wire.write_seq));
+	cr_expect_not(conn_asks_sent_bytes(&wire.conn, T0 + 310, wire.write_seq, 100));
 	wire_arrive(&wire, 500);
 	wire_read_bytes(&wire, 600, 300, BEGINS_OTHER, false);
 	cr_expect_not(wire_asks(&wire, 0), "while one is in service");

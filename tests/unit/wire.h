@@ -112,16 +112,23 @@ static inline void wire_write(struct wire *wire)
 	wire->write_seq += 100;
 }
 
-static inline uint32_t wire_told_as(struct wire *wire, uint64_t at, bool unread, uint32_t begins)
+/* The hook after a send of @bytes, which look like @begins. */
+static inline uint32_t wire_told_bytes(struct wire *wire, uint64_t at, bool unread, uint32_t bytes,
+				       uint32_t begins)
 {
 	struct request ended = { UNTOUCHED, UNTOUCHED };
-	bool asks = conn_asks_sent_bytes(&wire->conn, wire->write_seq);
+	bool asks = conn_asks_sent_bytes(&wire->conn, T0 + at, wire->write_seq, bytes);
 	uint64_t gone = unread ? 0 : conn_waiting(&wire->conn);
 
 	return wire_count(wire,
 			  conn_sent(&wire->conn, T0 + at, gone, wire->write_seq,
 				    asks ? begins : BEGINS_UNSEEN, &ended),
 			  &ended);
+}
+
+static inline uint32_t wire_told_as(struct wire *wire, uint64_t at, bool unread, uint32_t begins)
+{
+	return wire_told_bytes(wire, at, unread, 100, begins);
 }
 
 static inline uint32_t wire_told_unread(struct wire *wire, uint64_t at, bool unread)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * An embedded Tomcat whose servlet sleeps: TomcatPool PORT THREADS MILLISECONDS.
+ * An embedded Tomcat whose servlet reads the body and sleeps: TomcatPool PORT THREADS MILLISECONDS.
  */
 import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
@@ -32,6 +32,7 @@ public final class TomcatPool {
 			@Override
 			protected void service(HttpServletRequest request, HttpServletResponse response)
 				throws IOException {
+				request.getInputStream().readAllBytes();
 				try {
 					Thread.sleep(work);
 				} catch (InterruptedException e) {
