@@ -99,7 +99,8 @@ SOFTIRQ_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 	 * TCP has read the clock when it took the segment (tcp_rcv_established()), and its
 	 * acknowledgement before its bytes.
 	 */
-	conn_readable(&tracked->conn, tcp->tcp_clock_cache, tcp->snd_una != tcp->write_seq);
+	connection_readable(tracked, tcp->rcv_nxt, tcp->tcp_clock_cache,
+			    tcp->snd_una != tcp->write_seq);
 	return 0;
 }
 
@@ -158,6 +159,8 @@ SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, 
 		return 0;
 	}
 	reading.arrived = conn_take(&tracked->conn);
+	if (tracked->conn.protocol == PROTOCOL_NEW)
+		reading_first(tracked, tcp->copied_seq - ret, &reading);
 	if (tracked->born_ns)
 		reading.arrived = first_arrival(tracked, tcp, reading.arrived);
 	conn_left(&tracked->conn, unread_bytes(sk, tcp));
@@ -223,7 +226,7 @@ static inline void connection_established(struct sock *sk, const struct tcp_sock
 	}
 	if (tracked->born_ns && BPF_CORE_READ_BITFIELD(tcp, syn_data_acked) &&
 	    unread_bytes(sk, tcp))
-		conn_readable(&tracked->conn, tracked->born_ns, 0);
+		connection_readable(tracked, tcp->rcv_nxt, tracked->born_ns, 0);
 }
 
 static inline void client_left(struct tracked *tracked, struct sock *sk)
@@ -274,6 +277,7 @@ SOFTIRQ_PROG("tp_btf/inet_sock_set_state", requests_state, struct sock *sk, int 
 	}
 	stream_read(sk, tcp, &stream);
 	stream.leaving = newstate == TCP_FIN_WAIT1;
+	stream.reset = newstate == TCP_CLOSE && sk->sk_err;
 	connection_closed(tracked, sock_file(sk), &stream);
 	bytes_all_sent(&tracked->bytes);
 	return 0;

@@ -128,7 +128,8 @@ static inline void connection_established(struct sock *sk, struct tracked *track
 	if (is_mptcp(sk))
 		bpf_map_delete_elem(&connections, &key);
 	else if (tracked->born_ns && syn_had_data(sk) && unread_bytes(sk))
-		conn_readable(&tracked->conn, tracked->born_ns, 0);
+		connection_readable(tracked, BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt),
+				    tracked->born_ns, 0);
 }
 
 static inline void client_left(struct sock *sk, struct tracked *tracked)
@@ -148,6 +149,7 @@ static inline void connection_leaves(struct sock *sk, struct tracked *tracked, i
 
 	stream_read(sk, &stream);
 	stream.leaving = newstate == TCP_FIN_WAIT1;
+	stream.reset = newstate == TCP_CLOSE && sk->sk_err;
 	connection_closed(tracked, socket ? socket->file : NULL, &stream);
 }
 
@@ -212,7 +214,7 @@ SOFTIRQ_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_bu
 	    !event_is_new(copy, &tracked->arrived_seq, end))
 		return 0;
 	tracked->arrived_seq = end; /* before the stamp: see bytes_wait() */
-	conn_readable(&tracked->conn, bpf_ktime_get_ns(), acked != sent_sequence(sk));
+	connection_readable(tracked, end, bpf_ktime_get_ns(), acked != sent_sequence(sk));
 	return 0;
 }
 
@@ -296,6 +298,8 @@ static inline void descriptor_read(__u32 copy, struct task_struct *task, __u32 f
 		return;
 	}
 	reading.arrived = first_arrival(tracked, sk, conn_take(&tracked->conn));
+	if (tracked->conn.protocol == PROTOCOL_NEW)
+		reading_first(tracked, read_sequence(sk) - (__u32)bytes, &reading);
 	conn_left(&tracked->conn, bytes_wait(tracked, sk));
 	reading.sent_seq = sent_sequence(sk);
 	reading.round_ns = round_trip(sk);

@@ -35,7 +35,10 @@ struct tracked {
 	__u8 adopted; /* found open at start, nothing known of its present request */
 	__u8 blocks; /* who reads from it waits: no event loop does so */
 	__u16 held; /* of QUOTA_SOCKETS: HELD_ */
-	__u32 drops; /* listener: sk_drops already counted */
+	union {
+		__u32 drops; /* listener: sk_drops already counted */
+		__u32 first_seq; /* connection: after what came with the first unread byte */
+	};
 	__u32 waited; /* its accept wait is counted; syscall backend */
 	__u32 arrived_seq; /* of the last event of each kind: see event_is_new() and bytes_wait() */
 	__u32 read_seq;

@@ -269,6 +269,7 @@ struct sock {
 	atomic_t sk_drops;
 	struct socket *sk_socket;
 	__u16 sk_protocol;
+	int sk_err;
 	__u32 sk_ack_backlog;
 	__u32 sk_max_ack_backlog;
 	struct bpf_local_storage *sk_bpf_storage;

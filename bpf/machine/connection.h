@@ -6,7 +6,7 @@
 #ifndef WORKLOAD_MACHINE_CONNECTION_H
 #define WORKLOAD_MACHINE_CONNECTION_H
 
-#include "abi/kernel_types.h"
+#include "machine/preamble.h"
 
 /* Values of phase; any other one is the time of the last send of an answered request. */
 #define PHASE_IDLE 0ULL
@@ -87,7 +87,11 @@ struct conn {
 	__u64 latest_ns; /* last arrival of bytes */
 	__u64 piece_ns; /* last read of what follows an answer; 0 for the first request */
 	__u64 fin_ns; /* the client has ended its side; 0 if it has not */
-	__u32 rest_queue_ns; /* how long a rest had waited that was read then, or REST_UNKNOWN */
+	union {
+		__u32 rest_queue_ns; /* how long a rest had waited that was read then, or
+					REST_UNKNOWN */
+		struct preamble preamble; /* before the first request */
+	};
 	__u8 mixed; /* how often the client did not wait for answers, see MIXED_MANY */
 	__u8 crosses; /* what waits came before the client had got all that was sent */
 	__u8 crossed; /* and so did the request in progress */
@@ -104,16 +108,20 @@ struct stream {
 	int unread; /* bytes that arrived are still there */
 	int full; /* there is no room, and the sender has been told so: it will come back */
 	int leaving; /* the server closes, of its own accord */
+	int reset; /* the client has reset it */
 };
 
 /* A read. */
 struct reading {
 	__u64 now;
 	__u64 arrived; /* its first byte; 0: not seen */
+	__u64 next; /* the first byte that did not come with that; 0: all came together */
 	__u64 round_ns; /* round trip to the client, as TCP knows it */
 	__u32 sent_seq; /* write_seq: tells an answer even before the hook after its send has run */
 	__u32 bytes;
+	__u32 first_bytes; /* so many had come with the first */
 	__u32 begins; /* BEGINS_, where conn_asks_bytes() */
+	__u32 skipped; /* bytes of a preamble, before those which it begins with */
 };
 
 /* A request that has ended. */
@@ -133,5 +141,6 @@ struct request {
 #define REQUEST_GOODBYE 128U /* a turn that ends the connection and wants no answer */
 #define REQUEST_UNANSWERED 256U /* bytes after an answer that nothing answers */
 #define REQUEST_MULTIPLEXED 512U /* the connection turns out to carry many requests at a time */
+#define REQUEST_PREAMBLE 1024U /* bytes of a proxy, before the first request */
 
 #endif

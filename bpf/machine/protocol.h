@@ -25,10 +25,12 @@
 #define BEGINS_UPLOAD 3U /* HTTP/1: with a body, as a rule */
 #define BEGINS_PREFACE 4U /* HTTP/2: the client's first bytes */
 #define BEGINS_ANSWER 5U /* HTTP/1: a status line */
+#define BEGINS_PREAMBLE 6U /* a proxy's, with which the client's bytes have not begun */
 #define BEGINS_LOGIN 7U /* MySQL: the client's first bytes */
 #define BEGINS_TLS 8U /* the record of a handshake */
 #define BEGINS_UNANSWERED 9U /* MySQL: a command that has no answer */
 #define BEGINS_SHORT 10U /* HTTP/1: too few bytes to tell, which a request may begin with */
+#define BEGINS_MAYBE 11U /* too few bytes to tell a preamble from a request */
 #define BEGINS_INTERIM 16U /* HTTP/1: one or more of 1xx and nothing else; + HEAD_, how it ends */
 
 /* The first @length characters of @text as they lie in memory: both architectures are LSB first. */

@@ -43,6 +43,25 @@ static inline int conn_asks_bytes(const struct conn *conn, const struct reading 
 	return conn->protocol == PROTOCOL_HTTP_BODIES || conn_may_rest(conn, reading->arrived);
 }
 
+/*
+ * Whether it takes more of a read of @bytes, the first eight of which are @word, to tell where the
+ * client's own begin: only what is read first may be a preamble.
+ */
+static inline int conn_asks_preamble(const struct conn *conn, __u64 word, __u32 bytes)
+{
+	if (conn->protocol != PROTOCOL_NEW || conn->phase > PHASE_SERVICE || conn->settled_ns ||
+	    conn->piece_ns)
+		return 0;
+	return conn->preamble.version || preamble_begins(word, bytes);
+}
+
+/* What a read begins with in which only bytes of a preamble are, or what may be some. */
+static inline __u32 conn_begins_preamble(const struct conn *conn)
+{
+	return !conn->preamble.version || preamble_is_sure(&conn->preamble) ? BEGINS_PREAMBLE
+									    : BEGINS_MAYBE;
+}
+
 /* What a read of @bytes begins with, if it is asked for; @line, @end: see http_begins(). */
 static inline __u32 conn_begins(const struct conn *conn, const union line *line, __u32 end,
 				__u32 bytes)
@@ -71,18 +90,34 @@ static inline __u32 protocol_of(__u32 begins)
 
 static inline void conn_learn(struct conn *conn, __u32 begins)
 {
-	if (conn->protocol == PROTOCOL_NEW)
+	if (conn->protocol == PROTOCOL_NEW && begins != BEGINS_MAYBE)
 		conn->protocol = protocol_of(begins);
 	if (conn->protocol == PROTOCOL_HTTP && begins == BEGINS_UPLOAD)
 		conn->protocol = PROTOCOL_HTTP_BODIES;
 }
 
+/* Whether bytes of a preamble have been read, and nothing of a request before. */
+static inline int reading_has_preamble(const struct reading *reading)
+{
+	return reading->begins == BEGINS_PREAMBLE || reading->skipped;
+}
+
+/* When the request arrived that is read, behind a preamble or not; 0: not seen. */
+static inline __u64 reading_arrived(const struct reading *reading)
+{
+	int later = reading->skipped && (__s32)(reading->skipped - reading->first_bytes) >= 0;
+
+	return later && reading->next ? reading->next : reading->arrived;
+}
+
 /* How long what is read now has waited. */
 static inline __u64 reading_queue_ns(const struct reading *reading)
 {
-	if (!reading->arrived)
+	__u64 arrived = reading_arrived(reading);
+
+	if (!arrived)
 		return QUEUE_UNKNOWN;
-	return reading->now > reading->arrived ? reading->now - reading->arrived : 0;
+	return reading->now > arrived ? reading->now - arrived : 0;
 }
 
 /* Whether what is read after the request before may be none: DOUBT_. */

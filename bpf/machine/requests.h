@@ -59,12 +59,14 @@ static inline void conn_left(struct conn *conn, int unread)
 
 static inline void conn_begin(struct conn *conn, const struct reading *reading)
 {
+	__u32 bytes = reading->bytes - reading->skipped;
+
 	conn->read_ns = reading->now;
 	conn->paused = 0;
 	conn->upload = reading->begins == BEGINS_UPLOAD || reading->begins == BEGINS_SHORT;
 	conn->head = HEAD_NONE;
 	conn->crossed = conn->crosses;
-	conn->taken = reading->bytes < 0xffff ? reading->bytes : 0xffff;
+	conn->taken = bytes < 0xffff ? bytes : 0xffff;
 	conn->queue_ns = reading_queue_ns(reading);
 }
 
@@ -124,9 +126,15 @@ static inline __u32 conn_multiplexed(struct conn *conn)
 static inline __u32 conn_read(struct conn *conn, const struct reading *reading,
 			      struct request *ended)
 {
-	__u64 phase, seen = conn->phase, now = reading->now;
+	__u64 phase, seen, now = reading->now;
 	__u32 start = conn->start_seq, events = REQUEST_BEGAN;
 
+	/* Its first bytes may have been taken for a request's. */
+	if (reading_has_preamble(reading))
+		__sync_val_compare_and_swap(&conn->phase, PHASE_SERVICE, PHASE_IDLE);
+	if (reading->begins == BEGINS_PREAMBLE)
+		return REQUEST_PREAMBLE;
+	seen = conn->phase;
 	if (conn_goes_on(conn, reading))
 		return conn_piece(conn, reading);
 	if (reading->begins)
@@ -369,6 +377,8 @@ static inline __u32 conn_closed(struct conn *conn, __u64 now, const struct strea
 		return events;
 	if (!stream->unread)
 		return events | REQUEST_UNSEEN;
+	if (stream->reset && conn->protocol == PROTOCOL_NEW)
+		conn_fin(conn, now); /* a proxy that checks its server's health, with a preamble */
 	return events | (conn_goodbye(conn, arrived) ? REQUEST_GOODBYE : REQUEST_ABANDONED_QUEUED);
 }
 

@@ -7,6 +7,7 @@
 #define WORKLOAD_REQUESTS_REQUESTS_H
 
 #include "core/endpoints.h"
+#include "requests/reads.h"
 #include "requests/sends.h"
 #include "core/maps.h"
 #include "core/overflows.h"
@@ -51,7 +52,7 @@ static inline void events_add(struct endpoint_shard *shard, __u32 events,
 /* Whether there is anything to add: most that happens only changes a connection's state. */
 static inline int events_count(__u32 events)
 {
-	return (events & ~(REQUEST_BEGAN | REQUEST_ANSWERED)) != 0;
+	return (events & ~(REQUEST_BEGAN | REQUEST_ANSWERED | REQUEST_PREAMBLE)) != 0;
 }
 
 static inline void events_record(struct endpoint_shard *shard, __u32 events,
@@ -183,19 +184,20 @@ static inline struct endpoint_shard *reader_shard(const struct tracked *tracked,
 	return shard && thread && thread->tree && thread->tree == tracked->tree ? shard : NULL;
 }
 
-VERIFIED_ALONE int line_method_end(const union line *line)
+/* Bytes have come that are unread, up to @end. */
+static inline void connection_readable(struct tracked *tracked, __u32 end, __u64 now, int crosses)
 {
-	return line ? (int)http_method_end(line) : 0;
+	if (!tracked->conn.arrived_ns)
+		tracked->first_seq = end;
+	conn_readable(&tracked->conn, now, crosses);
 }
 
-/* What a read of @bytes begins with: BEGINS_. */
-VERIFIED_ALONE int read_begins(struct tracked *tracked, __u32 bytes)
+/* What is known of a connection's first bytes, which are read from @begin on. */
+static inline void reading_first(const struct tracked *tracked, __u32 begin,
+				 struct reading *reading)
 {
-	union line line = {};
-
-	if (!tracked || !call_bytes(0, bytes, &line, sizeof(line)))
-		return BEGINS_UNSEEN;
-	return conn_begins(&tracked->conn, &line, line_method_end(&line), bytes);
+	reading->next = tracked->conn.next_ns;
+	reading->first_bytes = tracked->first_seq - begin;
 }
 
 /*
@@ -211,11 +213,12 @@ static inline int connection_read(struct tracked *tracked, struct endpoint_shard
 	if (tracked->adopted)
 		tracked->adopted = 0;
 	if (conn_asks_bytes(&tracked->conn, reading))
-		reading->begins = read_begins(tracked, reading->bytes);
+		reading_look(tracked, reading);
 	reading->now = bpf_ktime_get_ns();
 	events = conn_read(&tracked->conn, reading, &ended);
 	events_record(shard, events, &ended);
-	return events != REQUEST_UNANSWERED && events != REQUEST_MULTIPLEXED;
+	return events != REQUEST_UNANSWERED && events != REQUEST_MULTIPLEXED &&
+	       events != REQUEST_PREAMBLE;
 }
 
 static inline void connection_sent(struct tracked *tracked, __u64 now, __u64 gone, __u32 sent_seq,

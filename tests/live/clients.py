@@ -15,6 +15,7 @@ from services import READY_SECONDS, wait_until
 
 REQUEST = b"q" * 100
 ANSWER_BYTES = 100
+GOODBYE_SECONDS = 0.01  # a client that ends later than this after it has sent has waited
 # So much may lie between what a client does and what is seen of it, on a busy machine: a segment is
 # taken in after the send has returned (ksoftirqd), and a client that is woken by an answer on the
 # server's CPU reads its clock before the server has returned from its send.

@@ -4,6 +4,7 @@
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -62,7 +63,7 @@ class PostgreSQL(_Database):
 
 
 class MariaDB(_Database):
-    def __init__(self):
+    def __init__(self, *options):
         super().__init__(
             "mysql",
             lambda directory: [
@@ -73,6 +74,7 @@ class MariaDB(_Database):
                 *("mariadbd", "--no-defaults", f"--datadir={directory}/data", f"--port={port}"),
                 *("--bind-address=127.0.0.1", f"--socket={directory}/socket"),
                 *("--skip-grant-tables", "--skip-networking=0", f"--pid-file={directory}/pid"),
+                *options,
             ],
             "ready for connections",
         )
@@ -88,3 +90,50 @@ class MariaDB(_Database):
             timeout=30,
         )
         assert done.stdout == "1\n"
+
+
+class MariaDBClient:
+    """As much of the protocol as it takes to close a prepared statement."""
+
+    LOGIN = struct.pack("<IIB23x5sB", 0x00000200 | 0x00008000, 1 << 24, 33, b"root", 0)
+    QUERY, PREPARE, CLOSE = b"\x03", b"\x16", b"\x19"
+
+    def __init__(self, client, asking):
+        self.client, self.asking = client, asking
+        with self.asking:
+            self._log_in()
+
+    def _log_in(self):
+        self._packet()
+        self._send(self.LOGIN, 1)
+        self._packet()
+
+    def _take(self, size):
+        data = b""
+        while len(data) < size:
+            part = self.client.recv(size - len(data))
+            assert part
+            data += part
+        return data
+
+    def _packet(self):
+        return self._take(int.from_bytes(self._take(4)[:3], "little"))
+
+    def _send(self, payload, sequence=0):
+        self.client.sendall(struct.pack("<I", len(payload) | sequence << 24) + payload)
+
+    def prepare(self):
+        """One column and no parameter: its definition and its end follow."""
+        with self.asking:
+            self._send(self.PREPARE + b"SELECT 1")
+            statement = self._packet()[1:5]
+            self._packet(), self._packet()
+        return statement
+
+    def close(self, statement):
+        self._send(self.CLOSE + statement)
+
+    def set(self):
+        with self.asking:
+            self._send(self.QUERY + b"SET @x = 1")
+            assert self._packet()[0] == 0

@@ -209,6 +209,29 @@ require("http").createServer((request, response) => {{
     return start(Server, name, [program_copy("node", name), "-e", work])
 
 
+def haproxy(start, port, server, mode="http", bind=""):
+    """In front of @server, an address with options."""
+    place = start(
+        Directory,
+        haproxy_cfg=f"""
+defaults
+    mode {mode}
+    timeout connect 10s
+    timeout client 60s
+    timeout server 60s
+listen front
+    bind 127.0.0.1:{port} {bind}
+    server behind {server}
+""",
+    )
+    name = unique_name("haproxy")
+    return start(
+        Server,
+        name,
+        [program_copy("haproxy", name), "-db", "-q", "-f", place.path / "haproxy.cfg"],
+    )
+
+
 def threads(start, port):
     """A pool of a native program that gives its threads no names."""
     return start(

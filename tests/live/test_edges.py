@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from clients import LATE_SECONDS, REQUEST, exchange, receive, reset
+from clients import GOODBYE_SECONDS, LATE_SECONDS, REQUEST, exchange, receive, reset
 from exposition import Endpoint
 
 
@@ -231,7 +231,8 @@ def test_a_client_that_says_nothing_is_no_request(exporter, talk):
 def test_a_reset_before_the_read_abandons_a_queued_request(exporter, talk):
     case = talk("wait,read:100,write:100")
     case.client.sendall(REQUEST)
-    exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[0], 1)
+    oldest = "workload_request_oldest_queued_seconds"
+    exporter.wait_until(lambda s: s.one(oldest, port=case.port) > GOODBYE_SECONDS)
     reset(case.client)
     exporter.wait_for_endpoint(case.port, Endpoint.abandoned, (1, 0))
     case.server.ask("go")

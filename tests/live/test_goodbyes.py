@@ -7,13 +7,12 @@ import ssl
 
 import pytest
 
-from clients import REQUEST, exchange, hold_back, receive, trusting
+from clients import GOODBYE_SECONDS, REQUEST, exchange, hold_back, receive, trusting
 from databases import MariaDB, PostgreSQL
 from exporter import bound
 from services import TlsServer
 
 CONNECTIONS = 20
-GOODBYE_SECONDS = 0.01  # a client that ends later has waited
 
 
 def leave(client):

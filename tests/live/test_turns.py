@@ -5,14 +5,13 @@ that it asks for, commands that have no answer, and connections that many reques
 """
 
 import socket
-import struct
 import subprocess
 import time
 
 import pytest
 
 from clients import LATE_SECONDS, REQUEST, Asking, answer, exchange, receive, think, trusting
-from databases import MariaDB
+from databases import MariaDB, MariaDBClient
 from exposition import Endpoint
 from services import Nginx, Redis, TlsServer
 
@@ -116,59 +115,12 @@ def test_the_end_of_a_handshake_is_no_request(exporter, start, connect, tmp_path
     asking.check(exporter.wait_for_end(server.port, 3 * TURNS, unanswered=TURNS))
 
 
-class MariaDBClient:
-    """As much of the protocol as it takes to close a prepared statement."""
-
-    LOGIN = struct.pack("<IIB23x5sB", 0x00000200 | 0x00008000, 1 << 24, 33, b"root", 0)
-    QUERY, PREPARE, CLOSE = b"\x03", b"\x16", b"\x19"
-
-    def __init__(self, client):
-        self.client, self.asking = client, Asking(THINK_SECONDS)
-        with self.asking:
-            self._log_in()
-
-    def _log_in(self):
-        self._packet()
-        self._send(self.LOGIN, 1)
-        self._packet()
-
-    def _take(self, size):
-        data = b""
-        while len(data) < size:
-            part = self.client.recv(size - len(data))
-            assert part
-            data += part
-        return data
-
-    def _packet(self):
-        return self._take(int.from_bytes(self._take(4)[:3], "little"))
-
-    def _send(self, payload, sequence=0):
-        self.client.sendall(struct.pack("<I", len(payload) | sequence << 24) + payload)
-
-    def prepare(self):
-        """One column and no parameter: its definition and its end follow."""
-        with self.asking:
-            self._send(self.PREPARE + b"SELECT 1")
-            statement = self._packet()[1:5]
-            self._packet(), self._packet()
-        return statement
-
-    def close(self, statement):
-        self._send(self.CLOSE + statement)
-
-    def set(self):
-        with self.asking:
-            self._send(self.QUERY + b"SET @x = 1")
-            assert self._packet()[0] == 0
-
-
 @pytest.mark.bounds
 def test_a_command_that_has_no_answer_is_no_request(exporter, start, connect):
     """COM_STMT_CLOSE. Two more requests for the login and what follows the server's greeting."""
     database = start(MariaDB)
     exporter.workload_of(database.port)
-    client = MariaDBClient(connect(database.port))
+    client = MariaDBClient(connect(database.port), Asking(THINK_SECONDS))
     for _ in range(TURNS):
         client.close(client.prepare())
         time.sleep(THINK_SECONDS)
