@@ -189,8 +189,7 @@ SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, 
 	struct tracked *tracked;
 	const struct tcp_sock *tcp;
 	struct task_struct *task;
-	__u32 sent_seq;
-	__u64 left, waiting;
+	struct sending sending = { .bytes = ret };
 
 	if (ret <= 0)
 		return 0;
@@ -200,13 +199,13 @@ SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, 
 	tcp = tcp_of(sk);
 	if (!tcp || !event_is_new(copy, &tracked->sent_seq, tcp->write_seq))
 		return 0;
-	left = left_ns(tcp, &sent_seq);
-	if (!tracked->accepted || bytes_are_many(sent_seq, tracked->bytes.sent_seq))
+	sending.now = left_ns(tcp, &sending.sent_seq);
+	if (!tracked->accepted || bytes_are_many(sending.sent_seq, tracked->bytes.sent_seq))
 		rarely_sent(tracked, sk, tcp);
-	waiting = conn_waiting(&tracked->conn);
-	if (waiting && unread_bytes(sk, tcp))
-		waiting = 0;
-	connection_sent(tracked, left, waiting, sent_seq, ret);
+	sending.gone = conn_waiting(&tracked->conn);
+	if (sending.gone && unread_bytes(sk, tcp))
+		sending.gone = 0;
+	connection_sent(tracked, &sending);
 	task = bpf_get_current_task_btf();
 	if (sender_is_new(tracked, task))
 		connection_bind(tracked, thread_of(task), task, sock_file(sk), 1);

@@ -314,7 +314,7 @@ static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 f
 	struct sock *sk;
 	struct tracked *tracked = file_connection(file, &sk);
 	struct endpoint_shard *shard;
-	__u64 waiting;
+	struct sending sending = { .bytes = bytes };
 
 	if (!tracked)
 		return;
@@ -326,10 +326,12 @@ static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 f
 	__sync_fetch_and_add(&shard->sent_bytes, bytes);
 	if (!tracked->accepted)
 		accepted_count(file, tracked, shard, 0, 0);
-	waiting = conn_waiting(&tracked->conn);
-	if (waiting && bytes_wait(tracked, sk))
-		waiting = 0;
-	connection_sent(tracked, left_ns(sk), waiting, sent_sequence(sk), bytes);
+	sending.gone = conn_waiting(&tracked->conn);
+	if (sending.gone && bytes_wait(tracked, sk))
+		sending.gone = 0;
+	sending.now = left_ns(sk);
+	sending.sent_seq = sent_sequence(sk);
+	connection_sent(tracked, &sending);
 	if (sender_is_new(tracked, task))
 		connection_bind(tracked, thread_of(task), task, file, 1);
 }
@@ -373,10 +375,8 @@ SPARED_PROG("tp_btf/sys_exit", requests_sys_exit, struct pt_regs *regs, long ret
 		descriptor_accepted(task, ret);
 	if (role & ROLE_READ && !call_peeks(number, args))
 		descriptor_read(copy, task, args[0], bytes);
-	if (role & ROLE_SEND)
-		descriptor_sent(copy, task, args[0], bytes);
-	if (role & ROLE_SPLICE)
-		descriptor_sent(copy, task, args[2], bytes);
+	if (role & (ROLE_SEND | ROLE_SPLICE))
+		descriptor_sent(copy, task, role & ROLE_SPLICE ? args[2] : args[0], bytes);
 	return 0;
 }
 

@@ -124,6 +124,15 @@ struct reading {
 	__u32 skipped; /* bytes of a preamble, before those which it begins with */
 };
 
+/* A send. */
+struct sending {
+	__u64 now;
+	__u64 gone; /* the stamp of bytes that waited and are not unread any more; 0: none are */
+	__u32 sent_seq; /* write_seq after it */
+	__u32 bytes;
+	__u32 begins; /* BEGINS_, where conn_asks_sent_bytes() */
+};
+
 /* A request that has ended. */
 struct request {
 	__u64 queue_ns; /* QUEUE_UNKNOWN: not to be recorded, but counted as lost */

@@ -65,20 +65,25 @@ static inline __u8 preamble_expected(const struct preamble *preamble)
 	return (at < 8 ? PREAMBLE_SIGNATURE : PREAMBLE_SIGNATURE_END) >> 8 * (at & 7);
 }
 
-static inline int preamble_header_step(struct preamble *preamble, __u32 at, __u8 c)
+/* A byte of the header, at @at. */
+static inline int preamble_header_step(struct preamble *preamble, __u32 at, __u32 c)
 {
 	if (at == PREAMBLE_LENGTH_AT)
 		preamble->left = c << 8;
 	if (at < PREAMBLE_HEADER_BYTES - 1)
 		return PREAMBLE_GOES_ON;
 	preamble->left |= c;
-	return preamble->left ? PREAMBLE_GOES_ON : PREAMBLE_ENDS;
+	return PREAMBLE_ENDS;
 }
 
-static inline int preamble_step(struct preamble *preamble, __u8 c)
+/* Takes the next byte of the line or header, @c. */
+VERIFIED_ALONE int preamble_step(struct preamble *preamble, __u32 c)
 {
-	__u32 at = preamble->taken;
+	__u32 at;
 
+	if (!preamble)
+		return PREAMBLE_NONE;
+	at = preamble->taken;
 	if (!preamble_is_sure(preamble) && c != preamble_expected(preamble))
 		return PREAMBLE_NONE;
 	preamble->taken++;
@@ -89,7 +94,12 @@ static inline int preamble_step(struct preamble *preamble, __u8 c)
 	return preamble->taken < PREAMBLE_LINE_MAX ? PREAMBLE_GOES_ON : PREAMBLE_NONE;
 }
 
-/* Of @bytes behind the header, how many belong to it still. */
+static inline int preamble_has_header(const struct preamble *preamble)
+{
+	return preamble->version == 2 && preamble->taken == PREAMBLE_HEADER_BYTES;
+}
+
+/* Of @bytes behind the line or header, how many belong to it still. */
 static inline __u32 preamble_rest(struct preamble *preamble, __u32 bytes)
 {
 	__u32 taken = bytes < preamble->left ? bytes : preamble->left;
@@ -107,22 +117,21 @@ static inline __u32 preamble_rest(struct preamble *preamble, __u32 bytes)
 static inline __u32 preamble_take(struct preamble *preamble, const union preamble_window *window,
 				  __u32 bytes)
 {
+	int what = PREAMBLE_GOES_ON;
 	__u32 i;
 
+	if (preamble_has_header(preamble))
+		return preamble_rest(preamble, bytes);
 	if (!preamble->version)
 		preamble->version = window->bytes[0] == 'P' ? 1 : 2;
-	for (i = 0; i < PREAMBLE_LINE_MAX && i < bytes; i++) {
-		int what;
-
-		if (preamble->version != 1 && preamble->taken >= PREAMBLE_HEADER_BYTES)
-			return i + preamble_rest(preamble, bytes - i);
+	for (i = 0; i < PREAMBLE_LINE_MAX && i < bytes && what == PREAMBLE_GOES_ON; i++)
 		what = preamble_step(preamble, window->bytes[i]);
-		if (what == PREAMBLE_GOES_ON)
-			continue;
-		*preamble = (struct preamble){};
-		return what == PREAMBLE_ENDS ? i + 1 : 0;
-	}
-	return i;
+	if (what == PREAMBLE_ENDS)
+		return i + preamble_rest(preamble, bytes - i);
+	if (what == PREAMBLE_GOES_ON)
+		return i;
+	*preamble = (struct preamble){};
+	return 0;
 }
 
 #endif

@@ -215,25 +215,25 @@ static inline int conn_pauses(const struct conn *conn, __u64 now)
 }
 
 /*
- * Whether the first @bytes since a request was read are looked at, as they may be an interim
+ * Whether what is sent first since a request was read is looked at, as it may be an interim
  * answer. A look costs as much as the rest of the request: so long ones are left out, but for the
  * first of a connection, for requests with bodies, and where there have been some.
  */
-static inline int conn_may_interim(const struct conn *conn, __u32 sent_seq, __u32 bytes)
+static inline int conn_may_interim(const struct conn *conn, const struct sending *sending)
 {
-	return sent_seq - conn->start_seq == bytes &&
-	       (bytes <= INTERIM_BYTES || !conn->piece_ns || conn->upload || conn->interim);
+	return sending->sent_seq - conn->start_seq == sending->bytes &&
+	       (sending->bytes <= INTERIM_BYTES || !conn->piece_ns || conn->upload ||
+		conn->interim);
 }
 
-/* Whether it takes the bytes of a send, so many at @now, to tell what it is. */
-static inline int conn_asks_sent_bytes(const struct conn *conn, __u64 now, __u32 sent_seq,
-				       __u32 bytes)
+/* Whether it takes the bytes of @sending to tell what it is. */
+static inline int conn_asks_sent_bytes(const struct conn *conn, const struct sending *sending)
 {
 	if (conn->protocol < PROTOCOL_HTTP)
 		return 0;
 	if (conn->phase == PHASE_SERVICE)
-		return conn_may_interim(conn, sent_seq, bytes);
-	return conn_may_answer_rest(conn) || (!conn->interim && conn_pauses(conn, now));
+		return conn_may_interim(conn, sending);
+	return conn_may_answer_rest(conn) || (!conn->interim && conn_pauses(conn, sending->now));
 }
 
 /*
@@ -247,40 +247,37 @@ static inline __u64 conn_waiting(const struct conn *conn)
 }
 
 /* What was sent is an interim answer, or a part of one. */
-static inline __u32 conn_sent_interim(struct conn *conn, __u32 head, __u32 sent_seq,
+static inline __u32 conn_sent_interim(struct conn *conn, const struct sending *sending,
 				      struct request *ended)
 {
 	__u32 events = 0;
 
-	conn->start_seq = sent_seq; /* no answer yet */
+	conn->start_seq = sending->sent_seq; /* no answer yet */
 	if (conn_may_answer_rest(conn))
 		events = conn_read_with_rest(conn, PHASE_SERVICE, ended);
 	conn->interim = 1;
-	conn->head = head;
+	conn->head = sending->begins - BEGINS_INTERIM;
 	return events;
 }
 
-/*
- * Bytes were handed to the kernel; @gone: the stamp of bytes that waited and are not unread any
- * more, 0 if there are none; @sent_seq is write_seq after it; @begins: BEGINS_, where
- * conn_asks_sent_bytes().
- */
-static inline __u32 conn_sent(struct conn *conn, __u64 now, __u64 gone, __u32 sent_seq,
-			      __u32 begins, struct request *ended)
+/* Bytes were handed to the kernel. */
+static inline __u32 conn_sent(struct conn *conn, const struct sending *sending,
+			      struct request *ended)
 {
-	__u64 phase = conn->phase;
+	__u64 phase = conn->phase, now = sending->now, gone = sending->gone;
+	__u32 begins = sending->begins;
 
-	conn->told_seq = sent_seq;
+	conn->told_seq = sending->sent_seq;
 	if (phase != PHASE_SERVICE && gone &&
 	    __sync_val_compare_and_swap(&conn->arrived_ns, gone, 0) == gone)
 		return conn_read_unseen(conn, now, now, QUEUE_UNKNOWN, ended);
 	if (begins >= BEGINS_INTERIM && (phase == PHASE_SERVICE || conn_may_answer_rest(conn)))
-		return conn_sent_interim(conn, begins - BEGINS_INTERIM, sent_seq, ended);
+		return conn_sent_interim(conn, sending, ended);
 	if (begins == BEGINS_ANSWER && conn_may_answer_rest(conn))
 		return conn_read_with_rest(conn, now, ended);
 	if (phase == PHASE_IDLE)
 		return REQUEST_UNREQUESTED;
-	if (phase == PHASE_SERVICE && sent_seq == conn->start_seq)
+	if (phase == PHASE_SERVICE && sending->sent_seq == conn->start_seq)
 		return 0; /* of the previous request, which the read has already ended */
 	if (__sync_val_compare_and_swap(&conn->phase, phase, now) != phase)
 		return 0; /* another send or the sweep was first, within nanoseconds */

@@ -204,12 +204,14 @@ static inline void reading_first(const struct tracked *tracked, __u32 begin,
  * Of what was read the caller knows when it arrived, how many bytes they are, and what TCP knows.
  * Returns whether it is of a request that is not answered yet.
  */
-static inline int connection_read(struct tracked *tracked, struct endpoint_shard *shard,
-				  struct reading *reading)
+VERIFIED_ALONE int connection_read(struct tracked *tracked, struct endpoint_shard *shard,
+				   struct reading *reading)
 {
 	struct request ended = {};
 	__u32 events;
 
+	if (!tracked || !shard || !reading)
+		return 0;
 	if (tracked->adopted)
 		tracked->adopted = 0;
 	if (conn_asks_bytes(&tracked->conn, reading))
@@ -221,21 +223,22 @@ static inline int connection_read(struct tracked *tracked, struct endpoint_shard
 	       events != REQUEST_PREAMBLE;
 }
 
-static inline void connection_sent(struct tracked *tracked, __u64 now, __u64 gone, __u32 sent_seq,
-				   __u32 bytes)
+/* Of what was sent the caller knows when it left, how many bytes they are, and what TCP knows. */
+VERIFIED_ALONE int connection_sent(struct tracked *tracked, struct sending *sending)
 {
 	struct endpoint_shard *shard;
 	struct request ended = {};
-	__u32 events, begins = BEGINS_UNSEEN;
+	__u32 events;
 
-	if (tracked->conn.closed || tracked->adopted)
-		return;
-	if (conn_asks_sent_bytes(&tracked->conn, now, sent_seq, bytes))
-		begins = sent_begins(tracked, bytes);
-	events = conn_sent(&tracked->conn, now, gone, sent_seq, begins, &ended);
+	if (!tracked || !sending || tracked->conn.closed || tracked->adopted)
+		return 0;
+	if (conn_asks_sent_bytes(&tracked->conn, sending))
+		sending->begins = sent_begins(tracked, sending->bytes);
+	events = conn_sent(&tracked->conn, sending, &ended);
 	shard = events_count(events) ? tracked_shard(tracked) : NULL;
 	if (shard)
 		events_add(shard, events, &ended);
+	return 0;
 }
 
 /* The current task is at the request, and serves; @thread: its state, if it has one. */

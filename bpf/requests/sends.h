@@ -81,6 +81,7 @@ static inline void sent_take(struct sent *sent)
 	sent->bytes -= taken;
 }
 
+/* Returns whether there is more to look at. */
 VERIFIED_ALONE int sent_step(struct sent *sent)
 {
 	if (!sent)
@@ -89,7 +90,7 @@ VERIFIED_ALONE int sent_step(struct sent *sent)
 		sent_take(sent);
 	else
 		sent_next_buffer(sent);
-	return 0;
+	return sent->bytes && !sent->begins;
 }
 
 /* What a send of @bytes begins with: BEGINS_. */
@@ -98,11 +99,11 @@ VERIFIED_ALONE int sent_begins(struct tracked *tracked, __u32 bytes)
 	struct sent sent;
 	int i;
 
-	if (!tracked || sent_open(&sent, bytes))
+	if (!tracked || !bytes || sent_open(&sent, bytes))
 		return BEGINS_UNSEEN;
 	sent.head = tracked->conn.head;
-	for (i = 0; i < SENT_STEPS && sent.bytes && !sent.begins; i++)
-		sent_step(&sent);
+	for (i = 0; i < SENT_STEPS && sent_step(&sent); i++)
+		;
 	if (sent.begins)
 		return sent.begins;
 	/* More than so many steps are not looked at, and taken for an answer. */

@@ -41,9 +41,10 @@ static struct scene read_request(void)
 
 static void send_at(struct scene *scene, uint64_t now, uint32_t seq)
 {
+	struct sending sending = { .now = now, .sent_seq = seq };
 	struct request ended;
 
-	conn_sent(&scene->conn, now, 0, seq, BEGINS_UNSEEN, &ended);
+	conn_sent(&scene->conn, &sending, &ended);
 }
 
 /* The reader has begun to answer at T0 + 10 ms. */

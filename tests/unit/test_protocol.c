@@ -200,10 +200,9 @@ Test(protocol, an_answer_that_goes_on_is_no_second_one)
 	cr_expect_eq(wire_told_as(&wire, 300, false, BEGINS_ANSWER), 0);
 	wire_arrive(&wire, 300);
 	wire_read_bytes(&wire, 300, 500, BEGINS_OTHER, false);
-	cr_expect_not(conn_asks_sent_bytes(&wire.conn, T0 + 310, wire.write_seq, 100),
-		      "read with the last send");
+	cr_expect_not(wire_asks_sent(&wire, 310, 100), "read with the last send");
 	wire_read_bytes(&wire, 301, 500, BEGINS_OTHER, false);
-	cr_expect(conn_asks_sent_bytes(&wire.conn, T0 + 310, wire.write_seq, 100));
+	cr_expect(wire_asks_sent(&wire, 310, 100));
 }
 
 /* Its head was behind the rest, in one read: that it is answered is how it is known. */
@@ -374,7 +373,7 @@ Test(protocol, a_protocol_that_is_not_known_by_its_first_read_is_not_asked_for_a
 	wire_read_bytes(&wire, 100, 300, BEGINS_OTHER, false);
 	wire_send(&wire, 200);
 	cr_expect_not(wire_asks(&wire, 0));
-	cr_expect_not(conn_asks_sent_bytes(&wire.conn, T0 + 310, wire.write_seq, 100));
+	cr_expect_not(wire_asks_sent(&wire, 310, 100));
 	wire_arrive(&wire, 500);
 	wire_read_bytes(&wire, 600, 300, BEGINS_OTHER, false);
 	cr_expect_not(wire_asks(&wire, 0), "while one is in service");

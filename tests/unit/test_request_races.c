@@ -77,11 +77,12 @@ static void race(enum racer_event first, enum racer_event second, int began)
 	cr_assert_not_null(conns);
 	for (int i = 0; i < RACES; i++) {
 		struct reading reading = { .now = T0 + 200, .sent_seq = ANSWERED_SEQ - 100 };
+		struct sending sending = { .now = T0 + 300, .sent_seq = ANSWERED_SEQ };
 
 		conn_readable(&conns[i], T0 + 100, false);
 		reading.arrived = conn_take(&conns[i]);
 		conn_read(&conns[i], &reading, &none);
-		conn_sent(&conns[i], T0 + 300, 0, ANSWERED_SEQ, BEGINS_UNSEEN, &none);
+		conn_sent(&conns[i], &sending, &none);
 	}
 	cr_assert_eq(pthread_create(&thread, NULL, racer_run, &one), 0);
 	racer_run(&two);

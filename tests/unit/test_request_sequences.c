@@ -336,14 +336,14 @@ static void pair_tell(struct pair *pair)
 	struct request ended = { 7, 7 };
 
 	for (; pair->untold; pair->untold--) {
-		uint64_t waiting = conn_waiting(&pair->conn);
+		struct sending sending = { .now = pair->now,
+					   .gone = conn_waiting(&pair->conn),
+					   .sent_seq = pair->write_seq };
 
+		if (model_unread(&pair->model))
+			sending.gone = 0;
 		model_told(&pair->model, pair->now);
-		pair_count(pair,
-			   conn_sent(&pair->conn, pair->now,
-				     model_unread(&pair->model) ? 0 : waiting, pair->write_seq,
-				     BEGINS_UNSEEN, &ended),
-			   &ended);
+		pair_count(pair, conn_sent(&pair->conn, &sending, &ended), &ended);
 	}
 }
 

@@ -112,18 +112,40 @@ static inline void wire_write(struct wire *wire)
 	wire->write_seq += 100;
 }
 
+static inline struct sending wire_sending(const struct wire *wire, uint64_t at, uint32_t bytes)
+{
+	return (struct sending){ .now = T0 + at, .sent_seq = wire->write_seq, .bytes = bytes };
+}
+
+/* Whether a send of @bytes would be looked at, whose hook runs now. */
+static inline bool wire_asks_sent(const struct wire *wire, uint64_t at, uint32_t bytes)
+{
+	struct sending sending = wire_sending(wire, at, bytes);
+
+	return conn_asks_sent_bytes(&wire->conn, &sending);
+}
+
 /* The hook after a send of @bytes, which look like @begins. */
 static inline uint32_t wire_told_bytes(struct wire *wire, uint64_t at, bool unread, uint32_t bytes,
 				       uint32_t begins)
 {
 	struct request ended = { UNTOUCHED, UNTOUCHED };
-	bool asks = conn_asks_sent_bytes(&wire->conn, T0 + at, wire->write_seq, bytes);
-	uint64_t gone = unread ? 0 : conn_waiting(&wire->conn);
+	struct sending sending = wire_sending(wire, at, bytes);
 
-	return wire_count(wire,
-			  conn_sent(&wire->conn, T0 + at, gone, wire->write_seq,
-				    asks ? begins : BEGINS_UNSEEN, &ended),
-			  &ended);
+	if (wire_asks_sent(wire, at, bytes))
+		sending.begins = begins;
+	sending.gone = unread ? 0 : conn_waiting(&wire->conn);
+	return wire_count(wire, conn_sent(&wire->conn, &sending, &ended), &ended);
+}
+
+/* The hook after a send, when the bytes are gone that arrived at @gone. */
+static inline uint32_t wire_told_gone(struct wire *wire, uint64_t at, uint64_t gone)
+{
+	struct request none = { UNTOUCHED, UNTOUCHED };
+	struct sending sending = wire_sending(wire, at, 100);
+
+	sending.gone = gone;
+	return conn_sent(&wire->conn, &sending, &none);
 }
 
 static inline uint32_t wire_told_as(struct wire *wire, uint64_t at, bool unread, uint32_t begins)
