@@ -33,7 +33,7 @@ struct endpoint_info {
 	__u32 generation; /* bumped by user space when the slot is given back */
 	__u32 used;
 	__u32 sought; /* set by the kernel side: its port was looked for; user space clears it */
-	__u32 zero; /* explicit */
+	__u32 answers; /* set by the kernel side: a request has been answered */
 };
 _Static_assert(sizeof(struct endpoint_info) == 24, "struct endpoint_info has a hole");
 
@@ -48,8 +48,9 @@ struct endpoint_counts {
 	__u64 sent_bytes;
 	__u64 unrequested_sends; /* sends with no request in service */
 	__u64 goodbyes; /* turns that end a connection and want no answer */
-	__u64 unanswered_reads; /* after an answer, of what nothing answers */
+	__u64 unanswered_reads; /* of what nothing answers */
 	__u64 multiplexed; /* connections that carry many requests at a time */
+	__u64 one_way; /* connections that bring messages without answers */
 	__u64 accept_queue_overflows; /* shard 0 only */
 	struct hist queue;
 	struct hist service;

@@ -54,6 +54,17 @@ static inline __u32 binding_part(const struct thread *thread, __u64 thread_addr,
 									    : IN_NOTHING;
 }
 
+/*
+ * Whether who has read the request in service on @conn, which is at @conn_addr, is not at it any
+ * more, though nothing was sent; @thread is a copy of what is at conn->thread.
+ */
+static inline int binding_left(const struct conn *conn, __u64 conn_addr,
+			       const struct thread *thread)
+{
+	return thread->request != conn_addr || thread->request_ns != conn->read_ns ||
+	       thread->left_ns > conn->read_ns;
+}
+
 enum { HELD_NOT, HELD_PERHAPS, HELD };
 
 /*

@@ -29,13 +29,22 @@
 #define CONN_LEFT 2U /* by the server, without an answer: the client may have been first */
 #define CONN_MULTIPLEXED 3U /* open, and its turns are not its requests */
 
-/* Values of protocol: what the first read has begun with. */
+/* Values of protocol: what the first read has begun with, and what has been learned since. */
 #define PROTOCOL_NEW 0U /* nobody has seen a read yet */
 #define PROTOCOL_OTHER 1U /* not known */
-#define PROTOCOL_TLS 2U
-#define PROTOCOL_MYSQL 3U
-#define PROTOCOL_HTTP 4U /* HTTP/1 */
-#define PROTOCOL_HTTP_BODIES 5U /* the same with bodies: what follows an answer is looked at */
+#define PROTOCOL_ONE_WAY 2U /* nor this one, and the client waits for no answers */
+#define PROTOCOL_TLS 3U
+#define PROTOCOL_MYSQL 4U
+#define PROTOCOL_HTTP 5U /* HTTP/1 */
+#define PROTOCOL_HTTP_BODIES 6U /* the same with bodies: what follows an answer is looked at */
+
+/*
+ * A client of no known protocol that sends more after it has been silent for so long does not wait
+ * for an answer to what it sent before. Parts of one request follow sooner: after a round trip,
+ * Nagle's algorithm and delayed acknowledgements (40 to 200 ms). A tick is 1.05 ms.
+ */
+#define TICK_SHIFT 20
+#define SILENCE_TICKS (500000000U >> TICK_SHIFT)
 
 /*
  * TLS: a message of so few bytes after an answer, with nothing sent until the client sends more of
@@ -77,6 +86,7 @@ struct conn {
 	__u8 upload : 1; /* HTTP/1: it may have a body */
 	__u8 head : 3; /* an interim answer before its own is under way: HEAD_, see answers.h */
 	__u8 interim : 1; /* there have been interim answers on this connection */
+	__u8 answered : 1; /* a request of it has been answered */
 	__u8 protocol;
 	__u16 taken; /* bytes read of the request in progress; no more than there is room for */
 	__u32 told_seq; /* write_seq at the last send that was told */
@@ -91,6 +101,7 @@ struct conn {
 		__u32 rest_queue_ns; /* how long a rest had waited that was read then, or
 					REST_UNKNOWN */
 		struct preamble preamble; /* before the first request */
+		__u32 read_tick; /* last read: with no known protocol; see conn_tick() */
 	};
 	__u8 mixed; /* how often the client did not wait for answers, see MIXED_MANY */
 	__u8 crosses; /* what waits came before the client had got all that was sent */
@@ -109,6 +120,8 @@ struct stream {
 	int full; /* there is no room, and the sender has been told so: it will come back */
 	int leaving; /* the server closes, of its own accord */
 	int reset; /* the client has reset it */
+	int quiet; /* its endpoint has answered nothing yet */
+	int left; /* who has read the request in service has gone to wait for work since */
 };
 
 /* A read. */
@@ -131,6 +144,7 @@ struct sending {
 	__u32 sent_seq; /* write_seq after it */
 	__u32 bytes;
 	__u32 begins; /* BEGINS_, where conn_asks_sent_bytes() */
+	int left; /* as in struct stream, where conn_asks_left() */
 };
 
 /* A request that has ended. */
@@ -150,6 +164,7 @@ struct request {
 #define REQUEST_GOODBYE 128U /* a turn that ends the connection and wants no answer */
 #define REQUEST_UNANSWERED 256U /* bytes after an answer that nothing answers */
 #define REQUEST_MULTIPLEXED 512U /* the connection turns out to carry many requests at a time */
+#define REQUEST_ONE_WAY 2048U /* the connection turns out to bring messages without answers */
 #define REQUEST_PREAMBLE 1024U /* bytes of a proxy, before the first request */
 
 #endif

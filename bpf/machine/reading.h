@@ -132,12 +132,31 @@ static inline __u8 conn_doubts(const struct conn *conn, const struct reading *re
 	return DOUBT_NONE;
 }
 
+static inline __u32 conn_tick(__u64 ns)
+{
+	return ns >> TICK_SHIFT;
+}
+
+/* Whether a client of no known protocol goes on after a silence in which it had no answer. */
+static inline int conn_was_silent(const struct conn *conn, const struct reading *reading)
+{
+	__u64 arrived = reading->arrived ? reading->arrived : reading->now;
+
+	return (__s32)(conn_tick(arrived) - conn->read_tick) >= (__s32)SILENCE_TICKS;
+}
+
 /*
  * Whether what was read of the request in progress was none, and wanted no answer: with HTTP/1 the
- * next request has come after it, with TLS the client goes on of its own accord.
+ * next request has come after it, in other protocols the client goes on of its own accord.
  */
 static inline int conn_begins_anew(const struct conn *conn, const struct reading *reading)
 {
+	if (conn->protocol == PROTOCOL_OTHER)
+		return conn_was_silent(conn, reading);
+	if (conn->protocol == PROTOCOL_ONE_WAY)
+		return reading->arrived > conn->read_ns;
+	if (!conn->piece_ns)
+		return 0;
 	if (conn_is_http(conn))
 		return conn->doubt && begins_http(reading->begins) &&
 		       reading->arrived > conn->piece_ns;

@@ -57,6 +57,13 @@ static inline void conn_left(struct conn *conn, int unread)
 		__sync_val_compare_and_swap(&conn->arrived_ns, 0, next);
 }
 
+/* Something was read: for how long will its client be silent? */
+static inline void conn_noted(struct conn *conn, __u64 now)
+{
+	if (conn->protocol == PROTOCOL_OTHER)
+		conn->read_tick = conn_tick(now);
+}
+
 static inline void conn_begin(struct conn *conn, const struct reading *reading)
 {
 	__u32 bytes = reading->bytes - reading->skipped;
@@ -68,6 +75,7 @@ static inline void conn_begin(struct conn *conn, const struct reading *reading)
 	conn->crossed = conn->crosses;
 	conn->taken = bytes < 0xffff ? bytes : 0xffff;
 	conn->queue_ns = reading_queue_ns(reading);
+	conn_noted(conn, reading->now);
 }
 
 /* What was read is no request: the connection is as after the answer before. */
@@ -78,6 +86,15 @@ static inline __u32 conn_withdraw(struct conn *conn, __u64 now)
 	return REQUEST_UNANSWERED;
 }
 
+/* Nothing has answered what was read, and nothing will. */
+static inline __u32 conn_one_way(struct conn *conn)
+{
+	if (conn->protocol != PROTOCOL_OTHER)
+		return REQUEST_UNANSWERED;
+	conn->protocol = PROTOCOL_ONE_WAY;
+	return REQUEST_UNANSWERED | REQUEST_ONE_WAY;
+}
+
 /* One more read of the request in progress. */
 static inline __u32 conn_piece(struct conn *conn, const struct reading *reading)
 {
@@ -85,14 +102,15 @@ static inline __u32 conn_piece(struct conn *conn, const struct reading *reading)
 
 	if (reading->begins == BEGINS_UNANSWERED && conn->taken == MYSQL_HEADER_BYTES)
 		return conn_withdraw(conn, reading->now);
-	if (conn->piece_ns && conn_begins_anew(conn, reading)) {
+	if (conn_begins_anew(conn, reading)) {
 		conn_begin(conn, reading);
 		conn->doubt = DOUBT_NONE;
 		conn->piece_ns = reading->now;
 		if (conn->protocol == PROTOCOL_HTTP)
 			conn->protocol = PROTOCOL_HTTP_BODIES;
-		return REQUEST_UNANSWERED | REQUEST_BEGAN;
+		return conn_one_way(conn) | REQUEST_BEGAN;
 	}
+	conn_noted(conn, reading->now);
 	conn->taken = taken < 0xffff ? taken : 0xffff;
 	if (conn->piece_ns)
 		conn->piece_ns = reading->now;
@@ -236,6 +254,13 @@ static inline int conn_asks_sent_bytes(const struct conn *conn, const struct sen
 	return conn_may_answer_rest(conn) || (!conn->interim && conn_pauses(conn, sending->now));
 }
 
+/* Whether it takes the sending thread to tell: one that has waited since its read does not answer.
+ */
+static inline int conn_asks_left(const struct conn *conn)
+{
+	return conn->protocol == PROTOCOL_ONE_WAY && conn->phase == PHASE_SERVICE;
+}
+
 /*
  * The stamp of the bytes that wait, or 0; with the first send of an answer, on which they have no
  * bearing, 0 too. A send asks for it and only then whether any bytes are unread: the other way
@@ -268,6 +293,8 @@ static inline __u32 conn_sent(struct conn *conn, const struct sending *sending,
 	__u32 begins = sending->begins;
 
 	conn->told_seq = sending->sent_seq;
+	if (sending->left)
+		return conn_withdraw(conn, now) | REQUEST_UNREQUESTED;
 	if (phase != PHASE_SERVICE && gone &&
 	    __sync_val_compare_and_swap(&conn->arrived_ns, gone, 0) == gone)
 		return conn_read_unseen(conn, now, now, QUEUE_UNKNOWN, ended);
@@ -315,6 +342,33 @@ static inline int conn_goodbye(const struct conn *conn, __u64 first)
 	return conn->fin_ns && (__s64)(conn->fin_ns - first) <= (__s64)GOODBYE_NS;
 }
 
+/* Whether it takes the endpoint and the reading thread to tell if what was read wants an answer. */
+static inline int conn_asks_reader(const struct conn *conn)
+{
+	return conn->phase == PHASE_SERVICE &&
+	       (conn->protocol == PROTOCOL_ONE_WAY ||
+		(conn->protocol == PROTOCOL_OTHER && !conn->answered));
+}
+
+/* Whether what is in service may be a message, to which no answer comes. */
+static inline int conn_has_message(const struct conn *conn, const struct stream *stream)
+{
+	return conn->protocol == PROTOCOL_ONE_WAY ||
+	       (conn->protocol == PROTOCOL_OTHER && stream->quiet);
+}
+
+/* Whether it is one: who has read it waits for work again. */
+static inline int conn_wants_no_answer(const struct conn *conn, const struct stream *stream)
+{
+	return stream->left && conn_has_message(conn, stream);
+}
+
+/* Whether it is one: the client has closed behind it, and did not wait. */
+static inline int conn_ends_message(const struct conn *conn, const struct stream *stream)
+{
+	return conn_has_message(conn, stream) && conn_goodbye(conn, conn->latest_ns);
+}
+
 /*
  * The connection ends before an answer. A server that closes as soon as it has read a goodbye may
  * be faster than the client's FIN. After answers, that it closes so soon says what it has read;
@@ -323,6 +377,8 @@ static inline int conn_goodbye(const struct conn *conn, __u64 first)
 static inline __u32 conn_unanswered(struct conn *conn, __u64 now, const struct stream *stream)
 {
 	conn->arrived_ns = 0; /* the rest of its body */
+	if (conn_wants_no_answer(conn, stream) || conn_ends_message(conn, stream))
+		return conn_one_way(conn);
 	if (conn->doubt == DOUBT_REST && conn->taken > UNANSWERED_BYTES)
 		return REQUEST_UNANSWERED;
 	if (conn_goodbye(conn, conn_first_ns(conn)))

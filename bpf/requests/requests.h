@@ -45,6 +45,8 @@ static inline void events_add(struct endpoint_shard *shard, __u32 events,
 		__sync_fetch_and_add(&shard->unanswered_reads, 1);
 	if (events & REQUEST_MULTIPLEXED)
 		__sync_fetch_and_add(&shard->multiplexed, 1);
+	if (events & REQUEST_ONE_WAY)
+		__sync_fetch_and_add(&shard->one_way, 1);
 	if (events & REQUEST_UNSEEN)
 		drop_of(shard->tree, DROP_UNPAIRED);
 }
@@ -223,6 +225,26 @@ VERIFIED_ALONE int connection_read(struct tracked *tracked, struct endpoint_shar
 	       events != REQUEST_PREAMBLE;
 }
 
+/* The first answer of a connection. */
+static inline void connection_answers(struct tracked *tracked)
+{
+	__u32 slot = tracked->slot;
+	struct endpoint_info *info = bpf_map_lookup_elem(&endpoint_info, &slot);
+
+	tracked->conn.answered = 1;
+	if (info)
+		info->answers = 1;
+}
+
+/* Whether the current task has read the request in service, and has waited for work since. */
+static inline int sender_left(const struct tracked *tracked)
+{
+	struct thread *thread = thread_of(bpf_get_current_task_btf());
+
+	return thread && (__u64)thread == tracked->conn.thread &&
+	       thread->left_ns > tracked->conn.read_ns;
+}
+
 /* Of what was sent the caller knows when it left, how many bytes they are, and what TCP knows. */
 VERIFIED_ALONE int connection_sent(struct tracked *tracked, struct sending *sending)
 {
@@ -234,7 +256,11 @@ VERIFIED_ALONE int connection_sent(struct tracked *tracked, struct sending *send
 		return 0;
 	if (conn_asks_sent_bytes(&tracked->conn, sending))
 		sending->begins = sent_begins(tracked, sending->bytes);
+	if (conn_asks_left(&tracked->conn))
+		sending->left = sender_left(tracked);
 	events = conn_sent(&tracked->conn, sending, &ended);
+	if (events & REQUEST_ANSWERED && !tracked->conn.answered)
+		connection_answers(tracked);
 	shard = events_count(events) ? tracked_shard(tracked) : NULL;
 	if (shard)
 		events_add(shard, events, &ended);
@@ -269,13 +295,36 @@ static inline int sender_is_new(const struct tracked *tracked, const struct task
 	return tracked->conn.tid != (__u32)task->pid;
 }
 
+/* What is at conn->thread; 0: nobody, or it cannot be read. */
+static inline int connection_thread(const struct conn *conn, struct thread *thread)
+{
+	return conn->thread &&
+	       !bpf_probe_read_kernel(thread, THREAD_HEAD_BYTES, (const void *)conn->thread);
+}
+
+/* What else it takes to tell whether what is in service wants an answer. */
+static inline void stream_ask_reader(const struct tracked *tracked, struct stream *stream)
+{
+	const struct conn *conn = &tracked->conn;
+	const struct endpoint_info *info;
+	struct thread thread; /* its head is enough */
+	__u32 slot = tracked->slot;
+
+	if (!conn_asks_reader(conn))
+		return;
+	info = bpf_map_lookup_elem(&endpoint_info, &slot);
+	stream->quiet = info && !info->answers;
+	stream->left = connection_thread(conn, &thread) && binding_left(conn, (__u64)conn, &thread);
+}
+
 static inline void connection_closed(struct tracked *tracked, struct file *file,
-				     const struct stream *stream)
+				     struct stream *stream)
 {
 	struct request ended = {};
 	struct endpoint_shard *shard;
 	__u32 events;
 
+	stream_ask_reader(tracked, stream);
 	events = conn_closed(&tracked->conn, bpf_ktime_get_ns(), stream, &ended);
 	shard = tracked_shard(tracked);
 	if (!shard)
@@ -380,8 +429,8 @@ static inline __u32 connection_held(const struct tracked *tracked, __u64 now)
 	const struct conn *conn = &tracked->conn;
 	struct thread thread; /* its head is enough */
 
-	if (!conn_answered(conn) || !conn->thread || tree_runs_tasks(tracked->tree) ||
-	    bpf_probe_read_kernel(&thread, THREAD_HEAD_BYTES, (const void *)conn->thread))
+	if (!conn_answered(conn) || tree_runs_tasks(tracked->tree) ||
+	    !connection_thread(conn, &thread))
 		return HELD_NOT;
 	return binding_held(conn, (__u64)conn, &thread, now);
 }
@@ -398,7 +447,7 @@ static inline __u64 earlier(__u64 a, __u64 b)
  * nobody knows whether it is all of it.
  */
 static inline void sweep_connection(struct tracked *tracked, struct endpoint_shard *shard,
-				    struct endpoint_gauges *gauges, const struct stream *stream)
+				    struct endpoint_gauges *gauges, struct stream *stream)
 {
 	__u64 arrived = tracked->conn.arrived_ns, now = bpf_ktime_get_ns();
 	struct request ended = {};
@@ -412,8 +461,9 @@ static inline void sweep_connection(struct tracked *tracked, struct endpoint_sha
 	sends = conn_sends(&tracked->conn, stream);
 	if (!held && !sends && stream->sent_seq == stream->left_seq)
 		events_record(shard, conn_settle(&tracked->conn, now, &ended), &ended);
-	if (conn_in_service(&tracked->conn) || held == HELD ||
-	    (sends && conn_answered(&tracked->conn))) {
+	stream_ask_reader(tracked, stream);
+	if ((conn_in_service(&tracked->conn) && !conn_wants_no_answer(&tracked->conn, stream)) ||
+	    held == HELD || (sends && conn_answered(&tracked->conn))) {
 		gauges->in_service++;
 		gauges->oldest_read_ns = earlier(gauges->oldest_read_ns,
 						 conn_service_since(&tracked->conn));

@@ -75,6 +75,7 @@ COUNTERS = [
     ("workload_connection_goodbyes_total", PORT),
     ("workload_unanswered_reads_total", PORT),
     ("workload_multiplexed_connections_total", PORT),
+    ("workload_one_way_connections_total", PORT),
     ("workload_accept_queue_overflows_total", PORT),
     ("workload_connections_accepted_total", PORT),
     ("workload_received_bytes_total", PORT),

@@ -77,16 +77,18 @@ def requests():
             "reqps",
         ),
         timeseries(
-            "Not measured: multiplexed",
+            "Not measured: multiplexed, one-way",
             "Part of the accepted connections that carry many requests at a time (HTTP/2, gRPC, "
-            "clients that do not wait for answers). Their requests are in no panel of this row; "
-            "such a connection is in the queue depth once, while bytes of it wait to be read.",
+            "clients that do not wait for answers), or messages that nothing answers (syslog, uploads "
+            "by FTP). What they carry is in no panel of this row; such a connection is in the queue "
+            "depth once, while bytes of it wait to be read.",
             [
                 target(
-                    f"{gauge('workload_multiplexed_connections_total', PORT)}"
+                    f"{gauge(f'workload_{kind}_connections_total', PORT)}"
                     f" / {gauge('workload_connections_accepted_total', PORT)}",
-                    PORT_LEGEND,
+                    f"{PORT_LEGEND} {kind}",
                 )
+                for kind in ("multiplexed", "one_way")
             ],
             "percentunit",
         ),
@@ -360,8 +362,8 @@ def connections():
                 timeseries(
                     "Goodbyes and unanswered reads",
                     "Turns that ended a connection and wanted no answer: the client closed within "
-                    "10 ms of its last bytes. Reads after an answer that nothing answered: bodies "
-                    "that came late, commands without an answer. None of them is a request.",
+                    "10 ms of its last bytes. Reads that nothing answered: bodies that came late, "
+                    "commands without an answer, messages. None of them is a request.",
                     [
                         target(
                             rate("workload_connection_goodbyes_total", PORT),

@@ -14,6 +14,7 @@ from exporter import bound
 from services import READY_SECONDS, wait_until
 
 REQUEST = b"q" * 100
+UPLOAD = b"POST / HTTP/1.1\r\nContent-Length: 100\r\nX: ".ljust(96, b"x") + b"\r\n\r\n"  # its body follows
 ANSWER_BYTES = 100
 GOODBYE_SECONDS = 0.01  # a client that ends later than this after it has sent has waited
 # So much may lie between what a client does and what is seen of it, on a busy machine: a segment is

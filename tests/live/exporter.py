@@ -170,7 +170,15 @@ class Exporter:
         return Endpoint(scrape, port, **labels)
 
     def wait_for_end(
-        self, port, requests, abandoned=(0, 0), unrequested=0, goodbyes=0, unanswered=0, **labels
+        self,
+        port,
+        requests,
+        abandoned=(0, 0),
+        unrequested=0,
+        goodbyes=0,
+        unanswered=0,
+        one_way=0,
+        **labels,
     ):
         """
         Waits until exactly this was counted and nothing is open; returns the endpoint, of a scrape
@@ -182,6 +190,7 @@ class Exporter:
             "goodbyes": goodbyes,
             "unrequested": unrequested,
             "unanswered": unanswered,
+            "one way": one_way,
             "open": (0, 0, 0, 0),
         }
         self.wait_for_endpoint(port, Endpoint.outcome, expected, **labels)

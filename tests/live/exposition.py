@@ -177,6 +177,7 @@ class Endpoint:
             "goodbyes": self.goodbyes(),
             "unrequested": self.get("workload_unrequested_sends_total"),
             "unanswered": self.get("workload_unanswered_reads_total"),
+            "one way": self.get("workload_one_way_connections_total"),
             "open": self.gauges(),
         }
 

@@ -232,6 +232,34 @@ listen front
     )
 
 
+def syslog(start, port):
+    """It writes the messages of each line that it gets to messages.log in its directory, .place."""
+    place = start(Directory)
+    (place.path / "rsyslog.conf").write_text(f"""
+global(workDirectory="{place.path}")
+module(load="imtcp")
+input(type="imtcp" port="{port}" address="127.0.0.1")
+action(type="omfile" file="{place.path}/messages.log")
+""")
+    name = unique_name("rsyslogd")
+    command = [program_copy("rsyslogd", name), "-n", "-f", place.path / "rsyslog.conf"]
+    server = start(Server, name, [*command, "-i", place.path / "pid"])
+    server.place = place.path
+    return server
+
+
+def ftp(start, port, data):
+    """Whoever comes may put files into its directory, .place, by passive connections to port @data."""
+    place = start(Directory)
+    (place.path / "files").mkdir()
+    name = unique_name("ftp")
+    command = [python_link(name), "-m", "pyftpdlib", "--interface=127.0.0.1", f"--port={port}"]
+    options = [f"--range={data}-{data}", "--write"]
+    server = start(Server, name, [*command, *options, f"--directory={place.path}/files"])
+    server.place = place.path / "files"
+    return server
+
+
 def threads(start, port):
     """A pool of a native program that gives its threads no names."""
     return start(

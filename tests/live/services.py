@@ -321,13 +321,14 @@ class FarNetwork(Process):
 
 
 class Redis(Process):
-    """redis-server without persistence."""
+    """redis-server without persistence, with further @options."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, *options):
         self.port = free_port()
         super().__init__(
             [program_copy("redis-server", unique_name("redis")), "--port", self.port]
-            + ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", directory],
+            + ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", directory]
+            + list(options),
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from clients import GOODBYE_SECONDS, LATE_SECONDS, REQUEST, exchange, receive, reset
+from clients import GOODBYE_SECONDS, LATE_SECONDS, REQUEST, UPLOAD, exchange, receive, reset
 from exposition import Endpoint
 
 
@@ -28,7 +28,7 @@ def test_a_body_in_many_small_sends_is_one_request(exporter, talk):
 def test_a_body_that_comes_late_is_service_and_not_queue(exporter, talk):
     case = talk("read:100,read:100,write:100,eof")
     began = time.monotonic()
-    case.client.sendall(REQUEST)
+    case.client.sendall(UPLOAD)
     taken = exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[1], 1).scrape.ended
     time.sleep(0.3)
     late = time.monotonic()

@@ -21,11 +21,11 @@ def leave(client):
     client.close()
 
 
-def test_a_turn_that_ends_a_connection_is_a_goodbye(exporter, talk, connect):
+def test_where_nothing_is_answered_nobody_says_goodbye(exporter, talk, connect):
     case = talk("read:100,eof")
     for client in [case.client] + [connect(case.port) for _ in range(CONNECTIONS - 1)]:
         leave(client)
-    exporter.wait_for_end(case.port, 0, goodbyes=CONNECTIONS)
+    exporter.wait_for_end(case.port, 0, unanswered=CONNECTIONS, one_way=CONNECTIONS)
 
 
 @pytest.mark.parametrize("end", [",eof", ""], ids=["eof", "at-once"])
@@ -47,18 +47,19 @@ def test_a_goodbye_that_is_never_read_is_one_as_well(exporter, talk):
     exporter.wait_for_end(case.port, 0, goodbyes=1)
 
 
-@pytest.mark.parametrize("script", ["read:100,eof", "wait"], ids=["service", "queued"])
-def test_a_client_that_gives_up_has_abandoned_its_request(exporter, talk, script):
-    case = talk(script)
+@pytest.mark.parametrize("end", ["read:100,eof", "wait"], ids=["service", "queued"])
+def test_a_client_that_gives_up_has_abandoned_its_request(exporter, talk, end):
+    case = talk("read:100,write:100," + end)
+    exchange(case.client)
     case.client.sendall(REQUEST)
-    queued = script == "wait"
+    queued = end == "wait"
     exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[:2], (1, 0) if queued else (0, 1))
     oldest = f"workload_request_oldest_{'queued' if queued else 'in_service'}_seconds"
     exporter.wait_until(lambda s: s.one(oldest, port=case.port) > GOODBYE_SECONDS)
     case.client.close()
     if queued:
         case.server.ask("go")
-    exporter.wait_for_end(case.port, 0, abandoned=(1, 0) if queued else (0, 1))
+    exporter.wait_for_end(case.port, 1, abandoned=(1, 0) if queued else (0, 1))
 
 
 def test_a_server_that_closes_at_once_without_an_answer_has_given_none(exporter, talk):

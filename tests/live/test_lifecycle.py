@@ -313,18 +313,18 @@ def test_a_wrapper_is_named_after_the_program_that_it_became(exporter, start, de
 
 
 def test_a_reused_descriptor_is_a_new_connection(exporter, start, connect):
-    """Every connection has the descriptor of the one before, which its client left at once."""
+    """Every connection has the descriptor of the one before, which each second client left at once."""
     server = start(Service, "talker", script="read:100,read:100,write:100,eof")
     exporter.workload_of(server.port)
     for _ in range(20):
-        cut_off = connect(server.port)
-        hold_back(cut_off)
-        cut_off.sendall(REQUEST)
-        cut_off.close()
         client = connect(server.port)
         client.sendall(REQUEST + REQUEST)
         receive(client)
         client.close()
+        cut_off = connect(server.port)
+        hold_back(cut_off)
+        cut_off.sendall(REQUEST)
+        cut_off.close()
     exporter.wait_for_end(server.port, 20, goodbyes=20)
 
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import servers
-from clients import REQUEST, Asking, answer, receive, reset, trusting
+from clients import Asking, answer, receive, reset, trusting
 from databases import MariaDB, MariaDBClient
 from exposition import Endpoint
 from services import Nginx, certificate, free_port
@@ -273,7 +273,7 @@ def test_who_gives_up_behind_a_preamble_has_abandoned_its_request(exporter, talk
     case = talk("once:4096,once:4096,eof")
     case.client.sendall(PREAMBLES["v1"])
     exporter.wait_for_endpoint(case.port, Endpoint.gauges, (0, 0, 0, 1))
-    case.client.sendall(REQUEST)
+    case.client.sendall(GET)
     exporter.wait_for_endpoint(case.port, Endpoint.gauges, (0, 1, 0, 1))
     case.client.close()
     exporter.wait_for_end(case.port, 0, abandoned=(0, 1))

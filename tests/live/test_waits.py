@@ -6,7 +6,7 @@ import time
 import pytest
 
 import servers
-from clients import LATE_SECONDS, REQUEST, receive
+from clients import LATE_SECONDS, REQUEST, UPLOAD, exchange, receive
 from exposition import Endpoint, Pool, PoolChange
 from services import JavaPool, Load, Service, Tasks, free_port, python_link, unique_name
 from utilization import Utilization
@@ -101,7 +101,7 @@ def test_a_worker_that_waits_for_its_own_client_is_idle(exporter, talk, how):
     step = "read:100" if how == "read" else f"{how},read:100"
     case = talk(f"{step},{step},write:{HEAD_BYTES},loop")
     workload = exporter.workload_of(case.port)
-    case.client.sendall(REQUEST)
+    case.client.sendall(UPLOAD)
     serves(exporter, case.port, 1)
     stays(exporter, workload, "idle")
     case.client.sendall(REQUEST)
@@ -168,7 +168,7 @@ def test_workers_of_php_that_call_a_service_by_curl_are_on_the_network(exporter,
 LOOP = """
 import select, socket, sys, time
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
-poll, clients = select.poll(), {}
+poll, clients, wait = select.poll(), {}, 0.001
 poll.register(listener, select.POLLIN)
 while True:
     ready, _, _ = select.select([listener, *clients], [], [], 0.1) if sys.argv[2] == "select" else (
@@ -179,7 +179,8 @@ while True:
             poll.register(client, select.POLLIN)
             clients[client] = 0
         elif each.recv(100):
-            clients[each] = time.monotonic() + 6
+            clients[each] = time.monotonic() + wait
+            wait = 6
         else:
             poll.unregister(each)
             del clients[each]
@@ -192,11 +193,15 @@ while True:
 
 @pytest.mark.parametrize("how", ["select", "poll"])
 def test_an_event_loop_with_a_request_in_hand_is_idle(exporter, start, connect, how):
-    """Although its connections block: it waits for new ones, and for those of other clients, too."""
+    """
+    Although its connections block: it waits for new ones, and for those of other clients, too. The
+    first request is answered at once: until then nobody knows that it answers any.
+    """
     name, port = unique_name("loop"), free_port()
     start(servers.Server, name, [python_link(name), "-c", LOOP, port, how])
     exporter.wait_until(lambda s: s.rows("workload_connections", workload=name))
     clients = [connect(port) for _ in range(2)]
+    exchange(clients[1])
     clients[0].sendall(REQUEST)
     serves(exporter, port, 1)
     before = exporter.scrape()

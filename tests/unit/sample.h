@@ -34,6 +34,7 @@ static inline void fill_endpoints(struct endpoint_row endpoints[2])
 		.goodbyes = 10,
 		.unanswered_reads = 11,
 		.multiplexed = 2,
+		.one_way = 5,
 		.accept_queue_overflows = 3,
 		.queued = 4,
 		.in_service = 5,

@@ -91,7 +91,7 @@ Test(layouts, values_have_no_holes)
 	EXPECT_SIZE(quota, 4 * 8);
 	EXPECT_SIZE(pool_info, 4 * 4 + 16);
 	EXPECT_SIZE(hist, 8 + 110 * 8);
-	EXPECT_SIZE(endpoint_shard, 4 + 4 + 2 * 8 + 4 * 8 + 7 * 8 + 3 * 888 + 880);
+	EXPECT_SIZE(endpoint_shard, 4 + 4 + 2 * 8 + 4 * 8 + 8 * 8 + 3 * 888 + 880);
 	EXPECT_SIZE(pool_waits, 3 * 888 + 8);
 }
 

@@ -43,6 +43,7 @@ struct model {
 	uint64_t fin_ns;
 	uint64_t settled_ns; /* end of the request that a sweep ended last */
 	bool tls, closed;
+	bool one_way; /* its client does not wait for answers */
 	bool crosses; /* what waits was sent before the client had the answer */
 };
 
@@ -107,12 +108,19 @@ static void model_take(struct model *model, int segments)
 	}
 }
 
-/* Whether what was read after an answer wanted none: little, and the client goes on by itself. */
+/*
+ * Whether what was read wanted no answer, as the client goes on by itself: in TLS little, after an
+ * answer; in other protocols anything, after half a second, and sooner once that has been so.
+ */
 static bool model_wants_no_answer(const struct model *model, const struct turn *turn,
-				  uint64_t since)
+				  uint64_t since, uint64_t now)
 {
-	return model->tls && model->turns_len > 1 && (turn->bytes <= 80 || turn->rest) &&
-	       since > turn->piece_ns + 10000000;
+	if (model->tls)
+		return model->turns_len > 1 && (turn->bytes <= 80 || turn->rest) &&
+		       since > turn->piece_ns + 10000000;
+	if (model->one_way)
+		return since > turn->read_ns;
+	return (int64_t)(((since ? since : now) >> 20) - (turn->piece_ns >> 20)) >= 476;
 }
 
 /* Whether what follows an answer, and has waited since @since, was sent without having seen it. */
@@ -130,7 +138,7 @@ static void model_read(struct model *model, uint64_t now, int segments, uint32_t
 	bool rest = false;
 
 	model_take(model, segments);
-	if (turn && !turn->written && !model_wants_no_answer(model, turn, since)) {
+	if (turn && !turn->written && !model_wants_no_answer(model, turn, since, now)) {
 		turn->bytes += bytes;
 		turn->piece_ns = now;
 		return;
@@ -138,6 +146,7 @@ static void model_read(struct model *model, uint64_t now, int segments, uint32_t
 	if (turn && !turn->written) {
 		turn->outcome = UNANSWERED;
 		model->unanswered++;
+		model->one_way = !model->tls;
 	} else if (model->turns_len) {
 		rest = model_is_rest(model, &model->turns[model->turns_len - 1], since);
 	}
@@ -188,6 +197,15 @@ static uint64_t model_latest(const struct model *model)
 	return model->segments_len ? model->segments[model->segments_len - 1].arrived_ns : 0;
 }
 
+/* The last arrival that was seen. */
+static uint64_t model_latest_seen(const struct model *model)
+{
+	for (int i = model->segments_len; i-- > 0;)
+		if (model->segments[i].seen)
+			return model->segments[i].arrived_ns;
+	return 0;
+}
+
 static bool model_goodbye(const struct model *model, uint64_t since)
 {
 	return model->fin_ns && model->fin_ns <= since + 10000000;
@@ -198,6 +216,8 @@ static enum outcome model_unanswered(const struct model *model, const struct tur
 	uint64_t waited_ns = turn->queue_known ? turn->queue_ns : 0;
 
 	if (turn->rest && turn->bytes > 80)
+		return UNANSWERED;
+	if (model->one_way && model_goodbye(model, model_latest_seen(model)))
 		return UNANSWERED;
 	return model_goodbye(model, turn->read_ns - waited_ns) ? GOODBYE : ABANDONED;
 }
