@@ -82,7 +82,7 @@ PYTEST := $(GUARD) $(PYTHON) -m pytest -q -o cache_dir=$(abspath $(BUILD))/pytes
 # others judge what a busy machine keeps, side by side, and have failed when they fail. Attacks fill
 # the tables of every exporter of the machine: one after the other.
 TIMES  := $(GUARD) $(PYTHON) -B tests/times/run.py
-SIDES  := $(shell expr 2 '*' $(CPUS))
+SIDES  := $(shell expr 3 '*' $(CPUS))
 beside = $(PYTEST) -m 'not times' --numprocesses $(SIDES) --dist loadfile $(1)
 serial = $(PYTEST) -m 'not times' $(1)
 
