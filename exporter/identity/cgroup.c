@@ -11,7 +11,11 @@
 
 #define COMPONENT_LEN 256 /* NAME_MAX and a NUL: longer ones do not exist */
 #define ID_LEN 64 /* hexadecimal digits of a container id: docker, containerd, cri-o, podman */
+#define TASK_ID_LEN                                                                   \
+	32 /* hexadecimal digits of a task of ECS; -<digits> is one of its containers \
+	    */
 #define SHORT_ID_LEN 12
+#define UUID_LEN 36
 #define SERVICE ".service"
 #define USER_LEN 32
 #define CGROUP_RANKS 4U
@@ -36,23 +40,65 @@ static bool is_hex(const char *text, size_t len)
 	return true;
 }
 
-/*
- * Where the id begins in "<id>", "docker-<id>.scope", "cri-containerd-<id>.scope", "crio-<id>",
- * "libpod-payload-<id>" or "kubepods-burstable-pod<uid>.slice:cri-containerd:<id>"; else NULL.
- */
-static const char *container_id_find(const char *component)
+static bool is_uuid(const char *text, size_t len)
 {
-	size_t len = strlen(component);
+	static const char pattern[] = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
+
+	for (size_t i = 0; len == UUID_LEN && i < len; i++) {
+		if (pattern[i] == '-' ? text[i] != '-' : !is_hex(text + i, 1))
+			return false;
+	}
+	return len == UUID_LEN;
+}
+
+/* Of "<id>-<digits>", how many characters come before the id's digits; 0: it is something else. */
+static size_t task_number_find(const char *text, size_t len)
+{
+	size_t digits = 0;
+
+	while (digits < len && strchr("0123456789", text[len - 1 - digits]))
+		digits++;
+	return digits > 0 && digits < len && text[len - 1 - digits] == '-' ? len - 1 - digits : 0;
+}
+
+/* Where the @id_len digits begin with which @component ends at @len; NULL: it does not. */
+static const char *id_find(const char *component, size_t len, size_t id_len)
+{
+	const char *id;
+
+	if (len < id_len)
+		return NULL;
+	id = component + len - id_len;
+	if (id > component && id[-1] != '-' && id[-1] != ':')
+		return NULL;
+	return is_hex(id, id_len) ? id : NULL;
+}
+
+/*
+ * The short form of the id in "<id>", "docker-<id>.scope", "cri-containerd-<id>.scope",
+ * "crio-<id>", "libpod-payload-<id>" or "kubepods-burstable-pod<uid>.slice:cri-containerd:<id>"; of
+ * "<id of a task>-<digits>" (ECS), where the containers of a task differ in the digits, with these;
+ * of a UUID (Mesos, Garden). False: there is none.
+ */
+static bool container_id_read(const char *component, char out[static CGROUP_CONTAINER_LEN])
+{
+	size_t len = strlen(component), number;
 	const char *id;
 
 	if (text_has_suffix(component, ".scope"))
 		len -= strlen(".scope");
-	if (len < ID_LEN || strstr(component, "conmon")) /* conmon only watches a container */
-		return NULL;
-	id = component + len - ID_LEN;
-	if (id > component && id[-1] != '-' && id[-1] != ':')
-		return NULL;
-	return is_hex(id, ID_LEN) ? id : NULL;
+	if (strstr(component, "conmon")) /* conmon only watches a container */
+		return false;
+	id = is_uuid(component, len) ? component : id_find(component, len, ID_LEN);
+	number = id ? len : task_number_find(component, len);
+	if (!id)
+		id = id_find(component, number, TASK_ID_LEN);
+	if (!id)
+		return false;
+	text_copy_bytes(out, CGROUP_CONTAINER_LEN, id, SHORT_ID_LEN);
+	text_copy_bytes(out + SHORT_ID_LEN, CGROUP_CONTAINER_LEN - SHORT_ID_LEN, component + number,
+			len - number);
+	return true;
 }
 
 /* "/lxc/web", "/lxc.payload/web" and "/lxc.payload.web": LXC's containers have names. */
@@ -67,17 +113,15 @@ static const char *lxc_name_find(const struct cgroup_walk *walk, const char *com
 
 static bool cgroup_container_step(struct cgroup_walk *walk, const char *component)
 {
-	const char *id = container_id_find(component);
-	const char *name = id ? NULL : lxc_name_find(walk, component);
+	bool is_id = container_id_read(component, walk->place.container);
+	const char *name = is_id ? NULL : lxc_name_find(walk, component);
 
 	walk->lxc_parent = strcmp(component, "lxc") == 0 || strcmp(component, "lxc.payload") == 0;
-	if (id)
-		text_copy_bytes(walk->place.container, CGROUP_CONTAINER_LEN, id, SHORT_ID_LEN);
-	else if (name)
+	if (name)
 		text_copy(walk->place.container, CGROUP_CONTAINER_LEN, name);
-	else
+	else if (!is_id)
 		return false;
-	walk->payload = id && text_has_prefix(component, "libpod-payload-");
+	walk->payload = is_id && text_has_prefix(component, "libpod-payload-");
 	return true;
 }
 

@@ -17,6 +17,7 @@
 #define ROOT "tests/unit/fixtures/proc"
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define SHORT "0123456789ab"
+#define TASK "0123456789abcdef0123456789abcdef"
 #define OUTER "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 #define POD "1b2c3d4e_0000_1111_2222_333344445555"
 #define POD_DASHES "1b2c3d4e-0000-1111-2222-333344445555"
@@ -125,6 +126,24 @@ Test(cgroup, containers_of_every_engine_and_driver)
 		{ "0::/machine.slice/libpod-conmon-" ID ".scope\n", "", "" },
 		{ "0::/system.slice/web.service/libpod-payload-" ID "\n", "web.service", SHORT },
 		{ "0::/system.slice/web.service/runtime\n", "web.service", "" },
+		/* ECS, where the id of the task is the parent's name, too */
+		{ "0::/ecs/" TASK "/" TASK "-1234567890\n", "", SHORT "-1234567890" },
+		{ "9:memory:/ecs/" TASK "/" TASK "-12345678\n", "", SHORT "-12345678" },
+		{ "0::/ecs.slice/cri-containerd-" TASK "-9.scope\n", "", SHORT "-9" },
+		{ "0::/ecs/" TASK "/" ID "\n", "", SHORT },
+		{ "0::/ecs/" TASK "\n", "", "" },
+		{ "0::/x/" TASK "-12a\n", "", "" },
+		{ "0::/x/" TASK "-\n", "", "" },
+		{ "0::/x/a" TASK "-1\n", "", "" },
+		{ "0::/x/-1\n", "", "" },
+		{ "0::/x/123456789012345678901234567890123\n", "", "" },
+		/* UUIDs: Mesos, Garden; but no parts of another name */
+		{ "0::/mesos/" POD_DASHES "\n", "", "1b2c3d4e-000" },
+		{ "1:name=systemd:/garden/" POD_DASHES "/init\n", "", "1b2c3d4e-000" },
+		{ "0::/app.slice/snap.firefox-" POD_DASHES ".scope\n", "", "" },
+		{ "0::/x/" POD "\n", "", "" },
+		{ "0::/x/1b2c3d4e-0000-1111-2222-33334444555g\n", "", "" },
+		{ "0::/x/1b2c3d4e-0000-1111-2222-3333444455556\n", "", "" },
 		/* LXC */
 		{ "0::/lxc.payload.web/system.slice/nginx.service\n", "", "web" },
 		{ "0::/lxc.payload/web\n", "", "web" },
