@@ -41,7 +41,20 @@ static inline int status_begins(const union chunk *chunk)
 	       chunk->bytes[STATUS_AT - 1] == ' ';
 }
 
-/* Whether it is that of an interim answer. */
+/* What begins with @chunk, where no interim answer does: BEGINS_. */
+static inline __u32 answer_begins(const union chunk *chunk)
+{
+	const __u8 *status = chunk->bytes + STATUS_AT;
+
+	if (!status_begins(chunk))
+		return BEGINS_OTHER;
+	if (status[0] == '2')
+		return BEGINS_SUCCESS;
+	return status[0] == '1' && status[1] == '0' && status[2] == '1' ? BEGINS_SWITCH
+									: BEGINS_ANSWER;
+}
+
+/* Whether it is the status line of an interim answer. */
 static inline int interim_begins(const union chunk *chunk, __u32 bytes)
 {
 	const __u8 *status = chunk->bytes + STATUS_AT;

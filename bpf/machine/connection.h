@@ -87,6 +87,7 @@ struct conn {
 	__u8 head : 3; /* an interim answer before its own is under way: HEAD_, see answers.h */
 	__u8 interim : 1; /* there have been interim answers on this connection */
 	__u8 answered : 1; /* a request of it has been answered */
+	__u8 tunnel : 1; /* HTTP/1: the request is for a connection to somewhere else */
 	__u8 protocol;
 	__u16 taken; /* bytes read of the request in progress; no more than there is room for */
 	__u32 told_seq; /* write_seq at the last send that was told */

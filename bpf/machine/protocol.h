@@ -31,6 +31,9 @@
 #define BEGINS_UNANSWERED 9U /* MySQL: a command that has no answer */
 #define BEGINS_SHORT 10U /* HTTP/1: too few bytes to tell, which a request may begin with */
 #define BEGINS_MAYBE 11U /* too few bytes to tell a preamble from a request */
+#define BEGINS_TUNNEL 12U /* HTTP/1: CONNECT, behind whose answer another protocol follows */
+#define BEGINS_SUCCESS 13U /* HTTP/1: a status line of 2xx */
+#define BEGINS_SWITCH 14U /* HTTP/1: one of 101: another protocol follows */
 #define BEGINS_INTERIM 16U /* HTTP/1: one or more of 1xx and nothing else; + HEAD_, how it ends */
 
 /* The first @length characters of @text as they lie in memory: both architectures are LSB first. */
@@ -99,6 +102,13 @@ static inline int is_target(const __u8 *text)
 	       (text[0] == '*' && text[1] == ' ' && text[2] == 'H' && text[3] == 'T');
 }
 
+/* The name or address of a server, as CONNECT has it; NATS has a command of that name as well. */
+static inline int is_authority(__u8 c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '[';
+}
+
 /*
  * Where the method ends with which @line begins, behind an empty line or not: any token, in
  * capitals or not. 0: there is none.
@@ -130,6 +140,8 @@ static inline __u32 http_begins(const union line *line, __u32 end, __u32 bytes)
 		return BEGINS_SHORT;
 	if (line->bytes[end] != ' ')
 		return BEGINS_OTHER;
+	if (WORD_BEGINS(line->word, "CONNECT ") && is_authority(line->bytes[end + 1]))
+		return BEGINS_TUNNEL;
 	if (!is_target(line->bytes + end + 1))
 		return end + 1 + TARGET_BYTES > bytes ? BEGINS_SHORT : BEGINS_OTHER;
 	if (WORD_BEGINS(line->word, "GET ") || WORD_BEGINS(line->word, "HEAD ") ||
@@ -140,7 +152,12 @@ static inline __u32 http_begins(const union line *line, __u32 end, __u32 bytes)
 
 static inline int begins_http(__u32 begins)
 {
-	return begins == BEGINS_REQUEST || begins == BEGINS_UPLOAD;
+	return begins == BEGINS_REQUEST || begins == BEGINS_UPLOAD || begins == BEGINS_TUNNEL;
+}
+
+static inline int begins_answer(__u32 begins)
+{
+	return begins == BEGINS_ANSWER || begins == BEGINS_SUCCESS || begins == BEGINS_SWITCH;
 }
 
 /*

@@ -78,6 +78,7 @@ static inline __u32 protocol_of(__u32 begins)
 	switch (begins) {
 	case BEGINS_REQUEST:
 	case BEGINS_UPLOAD:
+	case BEGINS_TUNNEL:
 		return PROTOCOL_HTTP;
 	case BEGINS_LOGIN:
 		return PROTOCOL_MYSQL;
@@ -92,7 +93,7 @@ static inline void conn_learn(struct conn *conn, __u32 begins)
 {
 	if (conn->protocol == PROTOCOL_NEW && begins != BEGINS_MAYBE)
 		conn->protocol = protocol_of(begins);
-	if (conn->protocol == PROTOCOL_HTTP && begins == BEGINS_UPLOAD)
+	if (conn->protocol == PROTOCOL_HTTP && (begins == BEGINS_UPLOAD || begins == BEGINS_TUNNEL))
 		conn->protocol = PROTOCOL_HTTP_BODIES;
 }
 

@@ -14,6 +14,7 @@
 #include "machine/answers.h"
 #include "machine/connection.h"
 #include "machine/reading.h"
+#include "machine/sending.h"
 
 static inline void conn_ended(const struct conn *conn, __u64 end_ns, struct request *request)
 {
@@ -70,7 +71,9 @@ static inline void conn_begin(struct conn *conn, const struct reading *reading)
 
 	conn->read_ns = reading->now;
 	conn->paused = 0;
-	conn->upload = reading->begins == BEGINS_UPLOAD || reading->begins == BEGINS_SHORT;
+	conn->tunnel = reading->begins == BEGINS_TUNNEL;
+	conn->upload = conn->tunnel || reading->begins == BEGINS_UPLOAD ||
+		       reading->begins == BEGINS_SHORT;
 	conn->head = HEAD_NONE;
 	conn->crossed = conn->crosses;
 	conn->taken = bytes < 0xffff ? bytes : 0xffff;
@@ -217,50 +220,6 @@ static inline __u32 conn_read_with_rest(struct conn *conn, __u64 becomes, struct
 				queue_ns == REST_UNKNOWN ? QUEUE_UNKNOWN : queue_ns, ended);
 }
 
-/* Whether a send may answer what was read with the rest of a body, after the last send. */
-static inline int conn_may_answer_rest(const struct conn *conn)
-{
-	__u64 phase = conn->phase;
-
-	return conn->protocol == PROTOCOL_HTTP_BODIES && phase != PHASE_SERVICE &&
-	       conn->piece_ns > (phase ? phase : conn->settled_ns);
-}
-
-/* Whether a send at @now goes on with an answer, after its first pause. */
-static inline int conn_pauses(const struct conn *conn, __u64 now)
-{
-	return conn->phase > PHASE_SERVICE && !conn->paused && now >= conn->phase + PAUSE_NS;
-}
-
-/*
- * Whether what is sent first since a request was read is looked at, as it may be an interim
- * answer. A look costs as much as the rest of the request: so long ones are left out, but for the
- * first of a connection, for requests with bodies, and where there have been some.
- */
-static inline int conn_may_interim(const struct conn *conn, const struct sending *sending)
-{
-	return sending->sent_seq - conn->start_seq == sending->bytes &&
-	       (sending->bytes <= INTERIM_BYTES || !conn->piece_ns || conn->upload ||
-		conn->interim);
-}
-
-/* Whether it takes the bytes of @sending to tell what it is. */
-static inline int conn_asks_sent_bytes(const struct conn *conn, const struct sending *sending)
-{
-	if (conn->protocol < PROTOCOL_HTTP)
-		return 0;
-	if (conn->phase == PHASE_SERVICE)
-		return conn_may_interim(conn, sending);
-	return conn_may_answer_rest(conn) || (!conn->interim && conn_pauses(conn, sending->now));
-}
-
-/* Whether it takes the sending thread to tell: one that has waited since its read does not answer.
- */
-static inline int conn_asks_left(const struct conn *conn)
-{
-	return conn->protocol == PROTOCOL_ONE_WAY && conn->phase == PHASE_SERVICE;
-}
-
 /*
  * The stamp of the bytes that wait, or 0; with the first send of an answer, on which they have no
  * bearing, 0 too. A send asks for it and only then whether any bytes are unread: the other way
@@ -285,6 +244,15 @@ static inline __u32 conn_sent_interim(struct conn *conn, const struct sending *s
 	return events;
 }
 
+/* The answer has been sent, and is the last one. */
+static inline __u32 conn_switched(struct conn *conn, __u64 now, struct request *ended)
+{
+	if (!conn_multiplexed(conn))
+		return 0; /* it ends with the connection, which is being closed */
+	conn_ended(conn, now, ended);
+	return REQUEST_ENDED | REQUEST_MULTIPLEXED;
+}
+
 /* Bytes were handed to the kernel. */
 static inline __u32 conn_sent(struct conn *conn, const struct sending *sending,
 			      struct request *ended)
@@ -300,7 +268,7 @@ static inline __u32 conn_sent(struct conn *conn, const struct sending *sending,
 		return conn_read_unseen(conn, now, now, QUEUE_UNKNOWN, ended);
 	if (begins >= BEGINS_INTERIM && (phase == PHASE_SERVICE || conn_may_answer_rest(conn)))
 		return conn_sent_interim(conn, sending, ended);
-	if (begins == BEGINS_ANSWER && conn_may_answer_rest(conn))
+	if (begins_answer(begins) && conn_may_answer_rest(conn))
 		return conn_read_with_rest(conn, now, ended);
 	if (phase == PHASE_IDLE)
 		return REQUEST_UNREQUESTED;
@@ -308,6 +276,8 @@ static inline __u32 conn_sent(struct conn *conn, const struct sending *sending,
 		return 0; /* of the previous request, which the read has already ended */
 	if (__sync_val_compare_and_swap(&conn->phase, phase, now) != phase)
 		return 0; /* another send or the sweep was first, within nanoseconds */
+	if (phase == PHASE_SERVICE && conn_switches(conn, begins))
+		return REQUEST_ANSWERED | conn_switched(conn, now, ended);
 	if (phase == PHASE_SERVICE)
 		return REQUEST_ANSWERED;
 	if (now >= phase + PAUSE_NS)

@@ -75,7 +75,7 @@ static inline void sent_take(struct sent *sent)
 	    !bpf_probe_read_user(&chunk, length, (const void *)sent->buffer))
 		taken = interim_take(&sent->head, &chunk, length);
 	if (!taken)
-		sent->begins = status_begins(&chunk) ? BEGINS_ANSWER : BEGINS_OTHER;
+		sent->begins = answer_begins(&chunk);
 	sent->buffer += taken;
 	sent->left -= taken;
 	sent->bytes -= taken;

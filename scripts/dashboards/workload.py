@@ -79,9 +79,9 @@ def requests():
         timeseries(
             "Not measured: multiplexed, one-way",
             "Part of the accepted connections that carry many requests at a time (HTTP/2, gRPC, "
-            "clients that do not wait for answers), or messages that nothing answers (syslog, uploads "
-            "by FTP). What they carry is in no panel of this row; such a connection is in the queue "
-            "depth once, while bytes of it wait to be read.",
+            "clients that do not wait for answers), something else (WebSocket, tunnels), or messages "
+            "that nothing answers (syslog, uploads by FTP). What they carry is in no panel of this "
+            "row; such a connection is in the queue depth once, while bytes of it wait to be read.",
             [
                 target(
                     f"{gauge(f'workload_{kind}_connections_total', PORT)}"

@@ -162,6 +162,37 @@ DavLockDB {place.path}/files/.locks
     return _httpd(start, place, port, ("mpm_event", "authz_core", "dav", "dav_fs"), rules)
 
 
+def connecting(start, port, upstream):
+    """Apache that connects whoever asks to port @upstream, and else speaks HTTP/2 on request."""
+    place = start(Directory)
+    rules = f"""
+KeepAlive On
+Protocols h2c http/1.1
+H2Upgrade on
+ProxyRequests On
+AllowCONNECT {upstream}
+"""
+    modules = ("mpm_event", "authz_core", "http2", "proxy", "proxy_connect")
+    return _httpd(start, place, port, modules, rules)
+
+
+def websocket(start, port):
+    """It answers a message "ask", and nothing else."""
+    name = unique_name("socket")
+    work = f"""
+import asyncio, websockets
+async def serve(socket):
+    async for message in socket:
+        if message == "ask":
+            await socket.send("answer")
+async def main():
+    async with websockets.serve(serve, "127.0.0.1", {port}, ping_interval=None):
+        await asyncio.Future()
+asyncio.run(main())
+"""
+    return start(Server, name, [python_link(name), "-c", work])
+
+
 def apache_prefork(start, port):
     limits = f"StartServers {WORKERS}\nMinSpareServers {WORKERS}\nMaxSpareServers {WORKERS}\n"
     return apache(start, port, "prefork", limits + f"MaxRequestWorkers {WORKERS}")

@@ -76,15 +76,30 @@ Test(answers, all_else_is_one)
 		cr_expect_eq(sent_of(answers[i]), BEGINS_ANSWER, "%s", answers[i]);
 }
 
+static uint32_t begins_of(const char *text)
+{
+	union chunk chunk = { 0 };
+
+	memcpy(chunk.bytes, text, strnlen(text, sizeof(chunk.bytes)));
+	return answer_begins(&chunk);
+}
+
 Test(answers, an_answer_is_known_by_its_status_line)
 {
-	cr_expect(status_begins(&(union chunk){ .bytes = "HTTP/1.1 200 OK\r\n" }));
-	cr_expect(status_begins(&(union chunk){ .bytes = "HTTP/1.0 404" }));
-	cr_expect_not(status_begins(&(union chunk){ .bytes = "HTTP/2 200 OK\r\n" }));
-	cr_expect_not(status_begins(&(union chunk){ .bytes = "HTTP/1.1\r\n" }));
-	cr_expect_not(status_begins(&(union chunk){ .bytes = "HTTP/1.: 200" }));
-	cr_expect_not(status_begins(&(union chunk){ .bytes = "HTTP/1./ 200" }));
-	cr_expect_not(status_begins(&(union chunk){ .bytes = "GET / HTTP/1.1 " }));
+	cr_expect_eq(begins_of("HTTP/1.1 200 OK\r\n"), BEGINS_SUCCESS);
+	cr_expect_eq(begins_of("HTTP/1.1 204"), BEGINS_SUCCESS);
+	cr_expect_eq(begins_of("HTTP/1.1 101 Switching"), BEGINS_SWITCH);
+	cr_expect_eq(begins_of("HTTP/1.0 404"), BEGINS_ANSWER);
+	cr_expect_eq(begins_of("HTTP/1.1 301 "), BEGINS_ANSWER);
+	cr_expect_eq(begins_of("HTTP/1.1 501 "), BEGINS_ANSWER);
+	cr_expect_eq(begins_of("HTTP/1.1 102 "), BEGINS_ANSWER);
+	cr_expect_eq(begins_of("HTTP/1.1 111 "), BEGINS_ANSWER);
+	cr_expect_eq(begins_of("HTTP/1.1 "), BEGINS_ANSWER);
+	cr_expect_eq(begins_of("HTTP/2 200 OK\r\n"), BEGINS_OTHER);
+	cr_expect_eq(begins_of("HTTP/1.1\r\n"), BEGINS_OTHER);
+	cr_expect_eq(begins_of("HTTP/1.: 200"), BEGINS_OTHER);
+	cr_expect_eq(begins_of("HTTP/1./ 200"), BEGINS_OTHER);
+	cr_expect_eq(begins_of("GET / HTTP/1.1 "), BEGINS_OTHER);
 }
 
 /* Wherever the server cuts it, and wherever its end is in what is looked at together. */

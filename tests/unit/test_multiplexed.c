@@ -89,3 +89,81 @@ Test(multiplexed, http_1_does_not_share)
 	wire_send(&wire, 200);
 	cr_expect_not(mix(&wire, 100, 0) & REQUEST_MULTIPLEXED);
 }
+
+/* What a first request of @request, answered by @answer, has led to. */
+static struct wire switched(uint32_t request, uint32_t answer)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 50);
+	wire_read_bytes(&wire, 100, 300, request, false);
+	wire_write(&wire);
+	wire_told_as(&wire, 250, false, answer);
+	return wire;
+}
+
+Test(multiplexed, what_follows_a_switch_of_protocols_is_not_measured)
+{
+	static const uint32_t pairs[][2] = { { BEGINS_REQUEST, BEGINS_SWITCH },
+					     { BEGINS_UPLOAD, BEGINS_SWITCH },
+					     { BEGINS_TUNNEL, BEGINS_SUCCESS } };
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+		struct wire wire = switched(pairs[i][0], pairs[i][1]);
+
+		cr_expect_eq(wire.multiplexed, 1);
+		cr_expect_eq(wire.answered, 1);
+		cr_expect_eq(wire.ended, 1, "the request itself");
+		EXPECT_LAST(wire, 50, 150);
+		EXPECT_GAUGES(wire, 0, 0);
+		wire_arrive(&wire, 500);
+		EXPECT_GAUGES(wire, 1, 0);
+		cr_expect_eq(wire_close(&wire, 900), 0);
+		cr_expect_eq(wire.ended, 1);
+	}
+}
+
+Test(multiplexed, other_answers_switch_nothing)
+{
+	static const uint32_t pairs[][2] = { { BEGINS_REQUEST, BEGINS_SUCCESS },
+					     { BEGINS_UPLOAD, BEGINS_SUCCESS },
+					     { BEGINS_TUNNEL, BEGINS_ANSWER } };
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+		struct wire wire = switched(pairs[i][0], pairs[i][1]);
+
+		cr_expect_eq(wire.multiplexed, 0);
+		wire_arrive(&wire, 500);
+		wire_read_bytes(&wire, 600, 300, BEGINS_REQUEST, false);
+		wire_write(&wire);
+		wire_told_as(&wire, 650, false, BEGINS_SUCCESS);
+		cr_expect_eq(wire.multiplexed, 0, "that was another request");
+	}
+}
+
+/* As a proxy that asks for a password. */
+Test(multiplexed, a_second_attempt_at_a_tunnel_is_known)
+{
+	struct wire wire = switched(BEGINS_TUNNEL, BEGINS_ANSWER);
+
+	wire_arrive(&wire, 500);
+	cr_expect(wire_asks(&wire, 500));
+	wire_read_bytes(&wire, 600, 300, BEGINS_TUNNEL, false);
+	wire_write(&wire);
+	cr_expect_eq(wire_told_as(&wire, 650, false, BEGINS_SUCCESS),
+		     REQUEST_ANSWERED | REQUEST_ENDED | REQUEST_MULTIPLEXED);
+	EXPECT_LAST(wire, 100, 50);
+}
+
+Test(multiplexed, a_connection_that_is_closed_meanwhile_ends_once)
+{
+	struct wire wire = wire_open();
+	struct request ended = { UNTOUCHED, UNTOUCHED };
+
+	wire_arrive(&wire, 50);
+	wire_read_bytes(&wire, 100, 300, BEGINS_REQUEST, false);
+	wire_send(&wire, 200);
+	wire_close(&wire, 300);
+	cr_expect_eq(conn_switched(&wire.conn, T0 + 300, &ended), 0);
+	cr_expect_eq(wire.ended, 1);
+}

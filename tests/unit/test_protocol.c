@@ -42,6 +42,20 @@ Test(protocol, requests_of_http_are_known_by_method_and_target)
 	cr_expect_eq(read_of("GET /"), BEGINS_REQUEST);
 }
 
+Test(protocol, a_tunnel_is_known_by_its_method_and_a_server)
+{
+	cr_expect_eq(read_of("CONNECT example.org:443 HTTP/1.1\r\n"), BEGINS_TUNNEL);
+	cr_expect_eq(read_of("CONNECT 192.0.2.1:443 HTTP/1.1\r\n"), BEGINS_TUNNEL);
+	cr_expect_eq(read_of("CONNECT [::1]:443 HTTP/1.1\r\n"), BEGINS_TUNNEL);
+	cr_expect_eq(read_of("CONNECT X:1 HTTP/1.1\r\n"), BEGINS_TUNNEL);
+	cr_expect_eq(later_of("CONNECT zebra:443"), BEGINS_TUNNEL);
+	cr_expect_eq(read_of("CONNECT {\"verbose\":false}\r\n"), BEGINS_OTHER, "NATS");
+	cr_expect_eq(read_of("CONNECT\naccept-version:1.2\n"), BEGINS_OTHER, "STOMP");
+	cr_expect_eq(read_of("CONNECT @:443 HTTP/1.1\r\n"), BEGINS_OTHER);
+	cr_expect_eq(read_of("CONNECT /x HTTP/1.1\r\n"), BEGINS_UPLOAD);
+	cr_expect_eq(later_of("CONNECTS x"), BEGINS_SHORT);
+}
+
 Test(protocol, any_token_is_a_method)
 {
 	static const char *const methods[] = {
