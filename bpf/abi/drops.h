@@ -39,7 +39,7 @@
 	     "pool shard kept changing while it was read, or told times that cannot be")           \
 	DROP(IDENTITY, "identity_unreadable",                                                      \
 	     "service gone or unreadable: without exe, and named by its unit, container or "       \
-	     "thread")                                                                             \
+	     "thread; it is tried again, later each time")                                         \
 	DROP(IDENTITY_LATE, "identity_late",                                                       \
 	     "service that could not be looked at in time; it is tried again, later each time")    \
 	DROP(WORKLOADS_FULL, "workload_limit", "workload shown as `other`")                        \

@@ -22,6 +22,11 @@
 #define LATE_DOUBLINGS_MAX 9U
 #define NS_PER_MS 1000000ULL
 
+static unsigned int at_most(unsigned int value, unsigned int limit)
+{
+	return value < limit ? value : limit;
+}
+
 static uint32_t named_slot(const struct naming *naming, const struct named *named)
 {
 	return (uint32_t)(named - naming->trees);
@@ -75,6 +80,15 @@ static void named_show(struct naming *naming, struct named *named, struct identi
 	named->known = true;
 }
 
+/* Its executable cannot be read: that is counted once. */
+static void named_unread(struct naming *naming, struct named *named)
+{
+	if (!named->unread)
+		kernel_drop(naming->kernel, named_slot(naming, named), DROP_IDENTITY);
+	named->due_ns = clock_monotonic_ns() +
+			(LATE_NS << at_most(named->unread++, LATE_DOUBLINGS_MAX));
+}
+
 static void named_know(struct naming *naming, struct named *named, struct identity *identity)
 {
 	named_show(naming, named, identity);
@@ -86,7 +100,7 @@ static void named_know(struct naming *naming, struct named *named, struct identi
 	named->late = 0;
 	named->due_ns = 0;
 	if (!named->whole)
-		kernel_drop(naming->kernel, named_slot(naming, named), DROP_IDENTITY);
+		named_unread(naming, named);
 }
 
 static void comm_copy(char out[static COMM_LEN + 1], const struct tree *tree)
@@ -185,6 +199,7 @@ static void named_note(struct naming *naming, uint32_t slot, struct named *named
 	if (trees_take_flags(naming->kernel, slot, TREE_EXEC) || ended) {
 		named->tries = 0;
 		named->late = 0;
+		named->unread = 0;
 		named->due_ns = now_ns;
 		if (naming->asked == slot)
 			naming->asked = 0; /* the answer may be about what was before */
@@ -212,7 +227,8 @@ void naming_look(struct naming *naming, uint32_t slot, const struct tree *tree, 
 			.due_ns = now_ns,
 		};
 	named_note(naming, slot, named, now_ns);
-	if (named->refused && !named->due_ns && ledger_has_room(naming->ledger, named->uid))
+	if (named->refused && (!named->due_ns || named->unread) &&
+	    ledger_has_room(naming->ledger, named->uid))
 		named->due_ns = now_ns;
 	if (named->due_ns && named_has_head(named) &&
 	    now_ns - named->found_ns >= NAMING_PATIENCE_NS)
@@ -284,11 +300,6 @@ int naming_find_heirs(struct naming *naming, uint64_t now_ns)
 }
 
 /* --- questions and answers ------------------------------------------------------------------ */
-
-static unsigned int at_most(unsigned int value, unsigned int limit)
-{
-	return value < limit ? value : limit;
-}
 
 /* It keeps the namer waiting, or what is in its way does. */
 static void named_late(struct naming *naming, struct named *named, uint64_t now_ns)
@@ -413,6 +424,7 @@ void naming_exchange(struct naming *naming, uint64_t budget_ns)
 void naming_settle(struct naming *naming, uint32_t slot, const struct tree *tree)
 {
 	named_give_up(naming, &naming->trees[slot], tree);
+	naming->trees[slot].due_ns = 0;
 }
 
 void naming_forget(struct naming *naming, uint32_t slot)

@@ -9,7 +9,8 @@
  *
  * Until it is known who a tree is nothing of it is shown, and nothing is lost: so no workload
  * changes its name for having been looked at too early. What cannot be read is tried again, some
- * seconds in all; then the thread's name must do, and it is counted.
+ * seconds in all; then what every user may know must do, it is counted, and asked about later and
+ * later, as it may be readable by then (a program that drops its rights only after it listens).
  *
  * Nobody waits for that. Questions are asked one after the other: of those that are due the ones
  * first whose process has never kept the namer waiting. A process that does is asked about again
@@ -40,6 +41,7 @@ struct named {
 	uint32_t uid; /* the founder's */
 	unsigned int tries; /* that have failed since it was known last */
 	unsigned int late; /* answers that did not come in time, since then */
+	unsigned int unread; /* answers without the executable, of the present program */
 	uint32_t tgid; /* the head */
 	uint64_t start_ns;
 	uint64_t found_ns; /* when the tree was first seen */

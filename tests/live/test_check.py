@@ -5,10 +5,12 @@ both work as far as they can, and say the same words about what does not.
 """
 
 import json
+import os
 import platform
 import random
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -21,7 +23,7 @@ from clients import exchange
 from exporter import BINARY
 from exposition import Endpoint
 from kernel_types import KERNEL_TYPES, mounted, without
-from services import Service, unique_name
+from services import Process, Service, free_port, python_link, unique_name
 
 NOBODY = 65534
 ALL_THREE = ("bpf", "perfmon", "sys_ptrace")
@@ -265,6 +267,51 @@ def test_without_ptrace_all_is_measured_but_named_by_thread(
     warnings = [line for line in exporter.log if "level=warn" in line]
     assert len(warnings) == 1
     assert in_log(f"CAP_SYS_PTRACE: no: {lost['reason']}; {lost['remedy']}") in warnings[0]
+
+
+# Nobody may look at it until it is told so (PR_SET_DUMPABLE), not even who has the same user.
+HIDING = """
+import ctypes, signal, socket, sys
+prctl = ctypes.CDLL(None).prctl
+prctl(4, 0, 0, 0, 0)
+signal.signal(signal.SIGUSR1, lambda *_: prctl(4, 1, 0, 0, 0))
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    client, _ = listener.accept()
+    client.recv(100)
+    client.sendall(b"a" * 100)
+    client.close()
+"""
+
+
+def test_what_becomes_readable_later_is_named_then(start_by, start, connect):
+    uid = random.randrange(61000, 61184)
+    exporter = start_by(user("bpf", "perfmon", uid=uid))
+    name, port = unique_name("hiding") + "_with_a_long_name", free_port()
+    service = start(Process, [*user(uid=uid), python_link(name), "-c", HIDING, port])
+
+    def told(scrape, workload):
+        return (
+            [labels["exe"] for labels, _ in scrape.rows("workload_info", workload=workload)],
+            scrape.sum(
+                "workload_measurements_dropped_total",
+                workload=workload,
+                reason="identity_unreadable",
+            ),
+        )
+
+    before, after = f"user@{uid}/{name[:15]}", f"user@{uid}/{name}"
+    assert exporter.workload_of(port) == before
+    client = connect(port)
+    exchange(client)
+    client.close()
+    exporter.wait_for_end(port, 1)
+    exporter.wait_for_equal(lambda s: told(s, before), ([""], 1))
+    service.process.send_signal(signal.SIGUSR1)
+    exporter.wait_for_equal(lambda s: told(s, after), ([os.path.realpath("/usr/bin/python3")], 0))
+    scrape = exporter.scrape()
+    assert Endpoint(scrape, port, workload=after).counts() == (1, 1, 1)
+    assert told(scrape, before)[1] == 1, "it is counted once"
 
 
 def programs_of(uid):
