@@ -324,9 +324,7 @@ int requests_sweep(struct bpf_iter__bpf_sk_storage_map *ctx)
 	shard = tracked_current(tracked);
 	slot = shard ? tracked->slot : SLOT_OTHER;
 	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
-	if (!gauges)
-		return 0;
-	if (!shard)
+	if (!gauges || !shard)
 		return 0;
 	gauges->sockets++;
 	state = sk->__sk_common.skc_state;

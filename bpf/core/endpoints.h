@@ -197,6 +197,15 @@ static inline struct endpoint_shard *tracked_current(const struct tracked *track
 	return shard && shard->generation == tracked->generation ? shard : NULL;
 }
 
+/* What is known of the socket's endpoint; NULL if the endpoint is gone. */
+static inline struct endpoint_info *tracked_info(const struct tracked *tracked)
+{
+	__u32 slot = tracked->slot;
+	struct endpoint_info *info = bpf_map_lookup_elem(&endpoint_info, &slot);
+
+	return info && info->generation == tracked->generation ? info : NULL;
+}
+
 /*
  * The sweep passes by: what is measured in an `other`, for want of room, gets an endpoint of its
  * own where there is some by now. What it has counted stays where it is.
@@ -204,11 +213,10 @@ static inline struct endpoint_shard *tracked_current(const struct tracked *track
 static inline void tracked_seek(struct tracked *tracked)
 {
 	struct endpoint_key key = { .tree = tracked->tree, .port = tracked->port };
-	struct endpoint_info *info;
-	__u32 slot = tracked->slot;
+	struct endpoint_info *info = tracked_info(tracked);
 	struct tree *tree;
+	__u32 slot;
 
-	info = bpf_map_lookup_elem(&endpoint_info, &slot);
 	/* An `other` has no port; nor has a listener that waits for its own. */
 	if (!info || info->port || !tracked->port || !tracked_current(tracked))
 		return;

@@ -41,6 +41,12 @@ static inline int status_begins(const union chunk *chunk)
 	       chunk->bytes[STATUS_AT - 1] == ' ';
 }
 
+/* Whether @status is 101, which is no interim one. */
+static inline int status_switches(const __u8 *status)
+{
+	return status[0] == '1' && status[1] == '0' && status[2] == '1';
+}
+
 /* What begins with @chunk, where no interim answer does: BEGINS_. */
 static inline __u32 answer_begins(const union chunk *chunk)
 {
@@ -50,8 +56,7 @@ static inline __u32 answer_begins(const union chunk *chunk)
 		return BEGINS_OTHER;
 	if (status[0] == '2')
 		return BEGINS_SUCCESS;
-	return status[0] == '1' && status[1] == '0' && status[2] == '1' ? BEGINS_SWITCH
-									: BEGINS_ANSWER;
+	return status_switches(status) ? BEGINS_SWITCH : BEGINS_ANSWER;
 }
 
 /* Whether it is the status line of an interim answer. */
@@ -60,8 +65,7 @@ static inline int interim_begins(const union chunk *chunk, __u32 bytes)
 	const __u8 *status = chunk->bytes + STATUS_AT;
 
 	return bytes >= STATUS_BYTES && status_begins(chunk) && status[0] == '1' &&
-	       is_digit(status[1]) && is_digit(status[2]) &&
-	       !(status[1] == '0' && status[2] == '1');
+	       is_digit(status[1]) && is_digit(status[2]) && !status_switches(status);
 }
 
 /* The last characters of an open head, as far as they may be of its end. */

@@ -163,9 +163,9 @@ struct request {
 #define REQUEST_UNREQUESTED 32U /* a send that answers nothing */
 #define REQUEST_UNSEEN 64U /* read on a way that no hook sees, and never answered */
 #define REQUEST_GOODBYE 128U /* a turn that ends the connection and wants no answer */
-#define REQUEST_UNANSWERED 256U /* bytes after an answer that nothing answers */
+#define REQUEST_UNANSWERED 256U /* bytes that nothing answers */
 #define REQUEST_MULTIPLEXED 512U /* the connection turns out to carry many requests at a time */
-#define REQUEST_ONE_WAY 2048U /* the connection turns out to bring messages without answers */
 #define REQUEST_PREAMBLE 1024U /* bytes of a proxy, before the first request */
+#define REQUEST_ONE_WAY 2048U /* the connection turns out to bring messages without answers */
 
 #endif

@@ -48,18 +48,32 @@ static inline __u64 call_buffer(__s64 number, const __u64 args[4], __u32 bytes)
 	}
 }
 
-/* From @at on, up to @size of the @bytes that the current system call reads. */
-static inline int call_bytes(__u32 at, __u32 bytes, void *to, __u32 size)
+/* The number of the current system call, and its arguments; -1: there is none, or of a 32-bit one.
+ */
+static inline __s64 call_read(__u64 args[4])
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (!regs || task_compat(task))
+		return -1;
+	regs_args(regs, args);
+	return regs_syscall(regs);
+}
+
+/* From @at on, up to @size of the @bytes that the current system call reads. */
+static inline int call_bytes(__u32 at, __u32 bytes, void *to, __u32 size)
+{
 	__u32 length = bytes < at + size ? bytes - at : size;
 	__u64 args[4], buffer;
+	__s64 number;
 
-	if (bytes <= at || !regs || task_compat(task))
+	if (bytes <= at)
 		return 0;
-	regs_args(regs, args);
-	buffer = call_buffer(regs_syscall(regs), args, at + length);
+	number = call_read(args);
+	if (number < 0)
+		return 0;
+	buffer = call_buffer(number, args, at + length);
 	barrier_var(length); /* the verifier is to see this test of what is passed */
 	if (!buffer || length > size)
 		return 0;

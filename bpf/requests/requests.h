@@ -228,8 +228,7 @@ VERIFIED_ALONE int connection_read(struct tracked *tracked, struct endpoint_shar
 /* The first answer of a connection. */
 static inline void connection_answers(struct tracked *tracked)
 {
-	__u32 slot = tracked->slot;
-	struct endpoint_info *info = bpf_map_lookup_elem(&endpoint_info, &slot);
+	struct endpoint_info *info = tracked_info(tracked);
 
 	tracked->conn.answered = 1;
 	if (info)
@@ -308,11 +307,10 @@ static inline void stream_ask_reader(const struct tracked *tracked, struct strea
 	const struct conn *conn = &tracked->conn;
 	const struct endpoint_info *info;
 	struct thread thread; /* its head is enough */
-	__u32 slot = tracked->slot;
 
 	if (!conn_asks_reader(conn))
 		return;
-	info = bpf_map_lookup_elem(&endpoint_info, &slot);
+	info = tracked_info(tracked);
 	stream->quiet = info && !info->answers;
 	stream->left = connection_thread(conn, &thread) && binding_left(conn, (__u64)conn, &thread);
 }

@@ -26,15 +26,13 @@ struct sent {
 /* -1: it is in no memory of the task, or in that of several messages. */
 static inline int sent_open(struct sent *sent, __u32 bytes)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	__u64 args[4];
+	__s64 number = call_read(args);
 
-	if (!regs || task_compat(task))
+	if (number < 0)
 		return -1;
-	regs_args(regs, args);
 	*sent = (struct sent){ .bytes = bytes };
-	switch (regs_syscall(regs)) {
+	switch (number) {
 	case SYS_WRITE:
 	case SYS_SENDTO:
 		sent->buffer = args[1];

@@ -11,9 +11,7 @@
 
 #define COMPONENT_LEN 256 /* NAME_MAX and a NUL: longer ones do not exist */
 #define ID_LEN 64 /* hexadecimal digits of a container id: docker, containerd, cri-o, podman */
-#define TASK_ID_LEN                                                                   \
-	32 /* hexadecimal digits of a task of ECS; -<digits> is one of its containers \
-	    */
+#define TASK_ID_LEN 32 /* of a task of ECS, whose containers are <id>-<digits> */
 #define SHORT_ID_LEN 12
 #define UUID_LEN 36
 #define SERVICE ".service"
