@@ -55,14 +55,22 @@ def entries(scrape, name):
     return scrape.sum("workload_exporter_map_entries", map=name)
 
 
+def counted(*command):
+    """What the kernel has, by the first word of each line of @command."""
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return collections.Counter(line.split()[0] for line in lines).most_common(8)
+
+
 def wait_for_room(exporter, name, fits):
-    """Until what has ended is forgotten. A failure tells which sockets the kernel still has."""
+    """Until what has ended is forgotten. A failure tells what the kernel still has."""
     try:
         exporter.wait_until(lambda s: entries(s, name) < fits / 50, AFTER_SECONDS)
     except AssertionError as late:
-        states = subprocess.run(["ss", "-Htan"], capture_output=True, text=True, check=True).stdout
-        kernel = collections.Counter(line.split()[0] for line in states.splitlines())
-        raise AssertionError(f"{entries(exporter.scrape(), name)} {name}, {kernel}") from late
+        scrape = exporter.scrape()
+        raise AssertionError(
+            f"{entries(scrape, name)} {name} of {fits}, losses {scrape.losses()}, sockets "
+            f"{counted('ss', '-Htan')}, threads {counted('ps', '-eLo', 'comm=')}"
+        ) from late
 
 
 def fate(scrape, service):

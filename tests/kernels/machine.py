@@ -30,6 +30,7 @@ MODULES = (
 VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
 SOCKET_SECONDS = 10
 BOOTS = 3
+BOOT_SECONDS = 90  # until its command starts, which takes 5 to 10
 STARTED = "init: command starts"
 # Files as the machine may see them: never to be written, and without other mounts. The checkout is
 # where it is here, with what was built for the machine as its build/.
@@ -185,33 +186,46 @@ def _unpack_results(archive, results):
         raise MachineError("it ended before its command did") from error
 
 
-def _follow(machine, say, seen):
-    for line in machine.stdout:
-        line = line.decode(errors="replace").rstrip("\r\n")
-        if line == STARTED:  # see init
-            seen.append(line)
-        say(line)
+class _Console(threading.Thread):
+    """Passes on what a machine says, until the machine ends."""
+
+    def __init__(self, machine, say):
+        super().__init__(daemon=True)
+        self.machine, self.say = machine, say
+        self.has_started = False
+        self.is_decided = threading.Event()  # the command has started, or never will
+
+    def run(self):
+        for line in self.machine.stdout:
+            line = line.decode(errors="replace").rstrip("\r\n")
+            if line == STARTED:  # see init
+                self.has_started = True
+                self.is_decided.set()
+            self.say(line)
+        self.is_decided.set()
 
 
 def _run_qemu(words, seconds, say):
-    """Whether the command was reached."""
+    """Returns when the machine has ended by itself, after its command has started."""
     machine = subprocess.Popen(
         ["nice", "-n", "19", *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    seen = []
-    reader = threading.Thread(target=_follow, args=(machine, say, seen), daemon=True)
-    reader.start()
+    console = _Console(machine, say)
+    console.start()
     try:
+        if not console.is_decided.wait(BOOT_SECONDS):
+            raise BootError(f"the kernel did not reach its command in {BOOT_SECONDS} s")
         machine.wait(seconds)
     except subprocess.TimeoutExpired as error:
         raise MachineError(f"it was still running after {seconds} s") from error
     finally:
         _end(machine)
-        reader.join()
-    return bool(seen)
+        console.join()
+    if not console.has_started:
+        raise BootError("the kernel did not reach its command")
 
 
 def _boot(kernel, command, results, seconds, say, cpu):
@@ -221,8 +235,7 @@ def _boot(kernel, command, results, seconds, say, cpu):
     try:
         _make_initramfs(architecture, kernel, command, scratch)
         share = _start_share(architecture, scratch, scratch / "share.sock")
-        if not _run_qemu(_qemu(architecture, kernel, scratch, cpu), seconds, say):
-            raise BootError("the kernel did not reach its command")
+        _run_qemu(_qemu(architecture, kernel, scratch, cpu), seconds, say)
         return _unpack_results(scratch / "results.tar", results)
     finally:
         if share:
@@ -237,7 +250,7 @@ def run(kernel, command, results, seconds, say, cpu):
     is called with each line of the console; @cpu is QEMU's name of a CPU model. Returns the
     command's exit status; MachineError if it took longer than @seconds or did not end. What happens
     before the command has nothing to do with this project (the emulator crashes in one boot of some
-    dozens), so that is tried again.
+    dozens, and hangs in fewer), so that is tried again.
     """
     results.mkdir(parents=True)
     for _ in range(BOOTS - 1):

@@ -36,7 +36,9 @@ SHOWN = re.compile(
 )
 SIDE_BY_SIDE = 2
 LAST_LINES = 20  # of the console of a machine that crashed
+ENDS = (signal.SIGINT, signal.SIGTERM)
 FETCH_SECONDS = 900
+LOAD_SECONDS = 180  # as Row.seconds, of a --load, which takes 25 to 35
 
 GUEST = "tests/kernels/guest"
 LOAD = [f"{GUEST}/test_load.py"]
@@ -136,6 +138,11 @@ def command(row, tests):
     return words + tests
 
 
+def limit(row, tests):
+    """How long @tests may take, in seconds: a machine that hangs must not cost what the matrix may."""
+    return row.seconds if set(tests) - {*LOAD, *ONE_OF_EACH} else min(row.seconds, LOAD_SECONDS)
+
+
 def read_junit(path):
     """(number of tests that passed, failures of all that did not, skipped ones included)"""
     passed, failures = 0, []
@@ -165,7 +172,7 @@ def boot(name, row, tests, results):
 
         try:
             return machine.run(
-                kernel_directory(row), command(row, tests), results, row.seconds, say, row.cpu
+                kernel_directory(row), command(row, tests), results, limit(row, tests), say, row.cpu
             )
         except machine.MachineError as error:
             lines = "".join(f"\n    {line}" for line in last)
@@ -202,9 +209,14 @@ class Matrix:
         self.children = []
 
     def stop(self, *_):
+        """Ends all machines, and shows where those were that had not ended."""
         self.pool.shutdown(wait=False, cancel_futures=True)
         for child in self.children:
             child.terminate()
+        for console in sorted(RESULTS.glob("*.console")):
+            if not console.with_suffix(".json").exists():
+                print(f"{console.stem} was still running; its console ended with")
+                print("\n".join(f"    {line}" for line in console.read_text().splitlines()[-LAST_LINES:]))
         sys.exit(1)
 
     def _check_apart(self, job):
@@ -303,7 +315,8 @@ def main(words):
     shutil.rmtree(RESULTS, ignore_errors=True)
     RESULTS.mkdir(parents=True)
     matrix = Matrix()
-    signal.signal(signal.SIGTERM, matrix.stop)
+    for number in ENDS:
+        signal.signal(number, matrix.stop)
     fetch_all(ROWS[name] for name in tests)
     first = matrix.check_all([(name, tests[name], RESULTS / name) for name in tests])
     again = {}
@@ -320,7 +333,8 @@ def main(words):
 if __name__ == "__main__":
     os.chdir(machine.ROOT)
     if sys.argv[1:2] == ["--row"]:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the machine ends with it
+        for number in ENDS:
+            signal.signal(number, lambda *_: sys.exit(1))  # the machine ends with it
         check_row(*sys.argv[2:])
     else:
         sys.exit(main(sys.argv[1:]))
