@@ -89,7 +89,7 @@ serial = $(PYTEST) -m 'not times' $(1)
 # What requests are about is tested with both backends.
 LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle handover network \
                    progress goodbyes fast_open waits turns uploads places interim_answers preambles \
-                   one_way upgrades)
+                   one_way upgrades openings)
 
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*/*.[ch] tests/*/*.[ch])
 

@@ -113,8 +113,7 @@ static inline __u64 first_arrival(struct tracked *tracked, const struct tcp_sock
 {
 	__u64 born = tracked->born_ns;
 
-	tracked->born_ns = 0;
-	return BPF_CORE_READ_BITFIELD(tcp, syn_data_acked) ? born : arrived;
+	return born && BPF_CORE_READ_BITFIELD(tcp, syn_data_acked) ? born : arrived;
 }
 
 SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, int flags)
@@ -161,7 +160,7 @@ SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, 
 	reading.arrived = conn_take(&tracked->conn);
 	if (tracked->conn.protocol == PROTOCOL_NEW)
 		reading_first(tracked, tcp->copied_seq - ret, &reading);
-	if (tracked->born_ns)
+	if (!tracked->conn.read_ns)
 		reading.arrived = first_arrival(tracked, tcp, reading.arrived);
 	conn_left(&tracked->conn, unread_bytes(sk, tcp));
 	reading.sent_seq = tcp->write_seq;

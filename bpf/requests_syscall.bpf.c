@@ -263,9 +263,8 @@ static inline __u64 first_arrival(struct tracked *tracked, struct sock *sk, __u6
 {
 	__u64 born = tracked->born_ns;
 
-	if (!born)
+	if (!born || tracked->conn.read_ns)
 		return arrived;
-	tracked->born_ns = 0;
 	return arrived && !syn_had_data(sk) ? arrived : born;
 }
 

@@ -21,6 +21,11 @@
 #define STAGE_SERVICE 1
 #define STAGES 2
 
+/* What the kernel side has learned of an endpoint: bits. */
+#define LEARNED_ANSWERS 1U /* a request has been answered */
+#define LEARNED_SERVER_FIRST 2U /* the server has sent before it had read anything */
+#define LEARNED_CLIENT_FIRST 4U /* or has answered before it had sent anything else */
+
 struct endpoint_key {
 	__u32 tree;
 	__u32 port;
@@ -33,7 +38,7 @@ struct endpoint_info {
 	__u32 generation; /* bumped by user space when the slot is given back */
 	__u32 used;
 	__u32 sought; /* set by the kernel side: its port was looked for; user space clears it */
-	__u32 answers; /* set by the kernel side: a request has been answered */
+	__u32 learned; /* set by the kernel side: LEARNED_ */
 };
 _Static_assert(sizeof(struct endpoint_info) == 24, "struct endpoint_info has a hole");
 

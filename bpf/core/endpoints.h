@@ -206,6 +206,15 @@ static inline struct endpoint_info *tracked_info(const struct tracked *tracked)
 	return info && info->generation == tracked->generation ? info : NULL;
 }
 
+/* @what: LEARNED_ */
+static inline void endpoint_learn(const struct tracked *tracked, __u32 what)
+{
+	struct endpoint_info *info = tracked_info(tracked);
+
+	if (info && (info->learned & what) != what)
+		__sync_fetch_and_or(&info->learned, what);
+}
+
 /*
  * The sweep passes by: what is measured in an `other`, for want of room, gets an endpoint of its
  * own where there is some by now. What it has counted stays where it is.

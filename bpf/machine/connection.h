@@ -16,12 +16,6 @@
 #define SETTLE_NS 1000000000ULL /* an answer is complete when it is this old */
 #define PAUSE_NS 1000000ULL /* between two sends of one answer: less is none */
 #define INTERIM_BYTES 100U /* an interim answer of more has fields, which few servers send */
-/*
- * Bytes and the end of the client (FIN) within this time are a goodbye: nobody waits for the answer
- * to a request for so short a time only. A client needs microseconds between the two, or a few
- * milliseconds if it loses its CPU in between.
- */
-#define GOODBYE_NS 10000000ULL
 
 /* Values of closed. */
 #define CONN_OPEN 0U
@@ -76,7 +70,7 @@
 struct conn {
 	__u64 phase;
 	__u64 read_ns; /* first read of the request in progress: with the phase, which one it is */
-	__u64 queue_ns; /* how long it had waited, or QUEUE_UNKNOWN */
+	__u64 queue_ns; /* how long it had waited, or QUEUE_UNKNOWN; see machine/opening.h */
 	__u64 settled_ns; /* last send of the request that the sweep ended last; 0 if none */
 	__u32 start_seq; /* what had been sent before it (tcp_sock.write_seq) */
 	__u32 closed;
@@ -106,7 +100,8 @@ struct conn {
 	};
 	__u8 mixed; /* how often the client did not wait for answers, see MIXED_MANY */
 	__u8 crosses; /* what waits came before the client had got all that was sent */
-	__u8 crossed; /* and so did the request in progress */
+	__u8 crossed : 1; /* and so did the request in progress */
+	__u8 greeted : 1; /* the server has spoken first */
 	__u8 doubt; /* whether the request in progress is one: DOUBT_ */
 };
 #define CONN_HEAD_BYTES offsetof(struct conn, told_seq) /* what machine/binding.h looks at */
@@ -123,6 +118,7 @@ struct stream {
 	int reset; /* the client has reset it */
 	int quiet; /* its endpoint has answered nothing yet */
 	int left; /* who has read the request in service has gone to wait for work since */
+	__u64 opened_ns; /* its client waits since then for the server to speak first; 0: not so */
 };
 
 /* A read. */
@@ -136,6 +132,7 @@ struct reading {
 	__u32 first_bytes; /* so many had come with the first */
 	__u32 begins; /* BEGINS_, where conn_asks_bytes() */
 	__u32 skipped; /* bytes of a preamble, before those which it begins with */
+	__u64 opened_ns; /* the connection was made then, and the server spoke first; 0: not so */
 };
 
 /* A send. */
@@ -146,6 +143,7 @@ struct sending {
 	__u32 bytes;
 	__u32 begins; /* BEGINS_, where conn_asks_sent_bytes() */
 	int left; /* as in struct stream, where conn_asks_left() */
+	__u64 opened_ns; /* as in struct stream, where conn_is_new() */
 };
 
 /* A request that has ended. */
@@ -167,5 +165,6 @@ struct request {
 #define REQUEST_MULTIPLEXED 512U /* the connection turns out to carry many requests at a time */
 #define REQUEST_PREAMBLE 1024U /* bytes of a proxy, before the first request */
 #define REQUEST_ONE_WAY 2048U /* the connection turns out to bring messages without answers */
+#define REQUEST_GREETED 4096U /* the server has spoken first */
 
 #endif

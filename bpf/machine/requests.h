@@ -13,6 +13,8 @@
 
 #include "machine/answers.h"
 #include "machine/connection.h"
+#include "machine/goodbye.h"
+#include "machine/opening.h"
 #include "machine/reading.h"
 #include "machine/sending.h"
 
@@ -77,7 +79,7 @@ static inline void conn_begin(struct conn *conn, const struct reading *reading)
 	conn->head = HEAD_NONE;
 	conn->crossed = conn->crosses;
 	conn->taken = bytes < 0xffff ? bytes : 0xffff;
-	conn->queue_ns = reading_queue_ns(reading);
+	conn->queue_ns = conn_waited_ns(conn, reading);
 	conn_noted(conn, reading->now);
 }
 
@@ -271,7 +273,7 @@ static inline __u32 conn_sent(struct conn *conn, const struct sending *sending,
 	if (begins_answer(begins) && conn_may_answer_rest(conn))
 		return conn_read_with_rest(conn, now, ended);
 	if (phase == PHASE_IDLE)
-		return REQUEST_UNREQUESTED;
+		return REQUEST_UNREQUESTED | (sending->opened_ns ? conn_greet(conn, sending) : 0);
 	if (phase == PHASE_SERVICE && sending->sent_seq == conn->start_seq)
 		return 0; /* of the previous request, which the read has already ended */
 	if (__sync_val_compare_and_swap(&conn->phase, phase, now) != phase)
@@ -291,25 +293,6 @@ static inline __u32 conn_sent(struct conn *conn, const struct sending *sending,
 static inline int conn_blocks(const struct conn *conn, const struct stream *stream)
 {
 	return stream->sent_seq != conn->told_seq && stream->sent_seq != stream->acked_seq;
-}
-
-/* The client will send no more. */
-static inline void conn_fin(struct conn *conn, __u64 now)
-{
-	if (!conn->fin_ns)
-		conn->fin_ns = now;
-}
-
-/* When the request in service began to arrive, as far as it was seen. */
-static inline __u64 conn_first_ns(const struct conn *conn)
-{
-	return conn->queue_ns == QUEUE_UNKNOWN ? conn->read_ns : conn->read_ns - conn->queue_ns;
-}
-
-/* Whether the client's end came with bytes that have been there since @first. */
-static inline int conn_goodbye(const struct conn *conn, __u64 first)
-{
-	return conn->fin_ns && (__s64)(conn->fin_ns - first) <= (__s64)GOODBYE_NS;
 }
 
 /* Whether it takes the endpoint and the reading thread to tell if what was read wants an answer. */
@@ -396,6 +379,8 @@ static inline __u32 conn_closed(struct conn *conn, __u64 now, const struct strea
 		events = REQUEST_ENDED;
 	}
 	arrived = __sync_lock_test_and_set(&conn->arrived_ns, 0);
+	if (!arrived && stream->opened_ns)
+		return conn_ungreeted(conn, now, stream);
 	if (!arrived || conn->latest_ns < phase || conn->latest_ns < conn->settled_ns)
 		return events;
 	if (!stream->unread)

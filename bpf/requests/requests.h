@@ -7,6 +7,7 @@
 #define WORKLOAD_REQUESTS_REQUESTS_H
 
 #include "core/endpoints.h"
+#include "requests/openings.h"
 #include "requests/reads.h"
 #include "requests/sends.h"
 #include "core/maps.h"
@@ -54,7 +55,8 @@ static inline void events_add(struct endpoint_shard *shard, __u32 events,
 /* Whether there is anything to add: most that happens only changes a connection's state. */
 static inline int events_count(__u32 events)
 {
-	return (events & ~(REQUEST_BEGAN | REQUEST_ANSWERED | REQUEST_PREAMBLE)) != 0;
+	return (events &
+		~(REQUEST_BEGAN | REQUEST_ANSWERED | REQUEST_PREAMBLE | REQUEST_GREETED)) != 0;
 }
 
 static inline void events_record(struct endpoint_shard *shard, __u32 events,
@@ -200,6 +202,7 @@ static inline void reading_first(const struct tracked *tracked, __u32 begin,
 {
 	reading->next = tracked->conn.next_ns;
 	reading->first_bytes = tracked->first_seq - begin;
+	reading->opened_ns = conn_is_greeted(&tracked->conn) ? tracked->born_ns : 0;
 }
 
 /*
@@ -228,11 +231,9 @@ VERIFIED_ALONE int connection_read(struct tracked *tracked, struct endpoint_shar
 /* The first answer of a connection. */
 static inline void connection_answers(struct tracked *tracked)
 {
-	struct endpoint_info *info = tracked_info(tracked);
-
 	tracked->conn.answered = 1;
-	if (info)
-		info->answers = 1;
+	endpoint_learn(tracked,
+		       LEARNED_ANSWERS | (tracked->conn.greeted ? 0 : LEARNED_CLIENT_FIRST));
 }
 
 /* Whether the current task has read the request in service, and has waited for work since. */
@@ -257,9 +258,13 @@ VERIFIED_ALONE int connection_sent(struct tracked *tracked, struct sending *send
 		sending->begins = sent_begins(tracked, sending->bytes);
 	if (conn_asks_left(&tracked->conn))
 		sending->left = sender_left(tracked);
+	if (conn_is_new(&tracked->conn))
+		sending->opened_ns = opening_greeted(tracked);
 	events = conn_sent(&tracked->conn, sending, &ended);
 	if (events & REQUEST_ANSWERED && !tracked->conn.answered)
 		connection_answers(tracked);
+	if (events & REQUEST_GREETED)
+		endpoint_learn(tracked, LEARNED_SERVER_FIRST);
 	shard = events_count(events) ? tracked_shard(tracked) : NULL;
 	if (shard)
 		events_add(shard, events, &ended);
@@ -311,7 +316,7 @@ static inline void stream_ask_reader(const struct tracked *tracked, struct strea
 	if (!conn_asks_reader(conn))
 		return;
 	info = tracked_info(tracked);
-	stream->quiet = info && !info->answers;
+	stream->quiet = info && !(info->learned & LEARNED_ANSWERS);
 	stream->left = connection_thread(conn, &thread) && binding_left(conn, (__u64)conn, &thread);
 }
 
@@ -323,6 +328,7 @@ static inline void connection_closed(struct tracked *tracked, struct file *file,
 	__u32 events;
 
 	stream_ask_reader(tracked, stream);
+	stream->opened_ns = opening_waits(tracked);
 	events = conn_closed(&tracked->conn, bpf_ktime_get_ns(), stream, &ended);
 	shard = tracked_shard(tracked);
 	if (!shard)
@@ -447,7 +453,7 @@ static inline __u64 earlier(__u64 a, __u64 b)
 static inline void sweep_connection(struct tracked *tracked, struct endpoint_shard *shard,
 				    struct endpoint_gauges *gauges, struct stream *stream)
 {
-	__u64 arrived = tracked->conn.arrived_ns, now = bpf_ktime_get_ns();
+	__u64 arrived = tracked->conn.arrived_ns, opened, now = bpf_ktime_get_ns();
 	struct request ended = {};
 	__u32 held;
 	int sends;
@@ -466,7 +472,10 @@ static inline void sweep_connection(struct tracked *tracked, struct endpoint_sha
 		gauges->oldest_read_ns = earlier(gauges->oldest_read_ns,
 						 conn_service_since(&tracked->conn));
 	}
-	if (!stream->unread || !arrived || !conn_queued(&tracked->conn))
+	opened = opening_waits(tracked);
+	if (conn_awaits(&tracked->conn, opened))
+		arrived = opened;
+	else if (!stream->unread || !arrived || !conn_queued(&tracked->conn))
 		return;
 	gauges->queued++;
 	gauges->oldest_ns = earlier(gauges->oldest_ns, arrived);

@@ -240,7 +240,7 @@ require("http").createServer((request, response) => {{
     return start(Server, name, [program_copy("node", name), "-e", work])
 
 
-def haproxy(start, port, server, mode="http", bind=""):
+def haproxy(start, port, server, mode="http", bind="", request_seconds=60):
     """In front of @server, an address with options."""
     place = start(
         Directory,
@@ -250,6 +250,7 @@ defaults
     timeout connect 10s
     timeout client 60s
     timeout server 60s
+    timeout http-request {round(request_seconds * 1000)}ms
 listen front
     bind 127.0.0.1:{port} {bind}
     server behind {server}

@@ -18,6 +18,7 @@
 struct wire {
 	struct conn conn;
 	uint32_t write_seq; /* wraps round in the middle of every test */
+	uint64_t opened; /* where the server speaks first, as is known: when it was made */
 	int began, ended, answered, unrequested, abandoned_queued, abandoned_service, goodbyes;
 	int unanswered, multiplexed;
 	struct request last; /* the request that ended last */
@@ -77,6 +78,7 @@ static inline uint32_t wire_read_bytes(struct wire *wire, uint64_t at, uint32_t 
 		.arrived = conn_take(&wire->conn),
 		.sent_seq = wire->write_seq,
 		.bytes = bytes,
+		.opened_ns = conn_is_greeted(&wire->conn) ? wire->opened : 0,
 	};
 
 	if (conn_asks_bytes(&wire->conn, &reading))
@@ -114,7 +116,12 @@ static inline void wire_write(struct wire *wire)
 
 static inline struct sending wire_sending(const struct wire *wire, uint64_t at, uint32_t bytes)
 {
-	return (struct sending){ .now = T0 + at, .sent_seq = wire->write_seq, .bytes = bytes };
+	return (struct sending){
+		.now = T0 + at,
+		.sent_seq = wire->write_seq,
+		.bytes = bytes,
+		.opened_ns = conn_is_new(&wire->conn) ? wire->opened : 0,
+	};
 }
 
 /* Whether a send of @bytes would be looked at, whose hook runs now. */
@@ -177,6 +184,7 @@ static inline struct stream wire_stream(const struct wire *wire)
 		.left_seq = wire->write_seq,
 		.acked_seq = wire->write_seq,
 		.unread = wire->conn.arrived_ns != 0,
+		.opened_ns = conn_is_new(&wire->conn) ? wire->opened : 0,
 	};
 }
 

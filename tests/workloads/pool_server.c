@@ -53,6 +53,7 @@ struct server {
 	long upstream_poll; /* non-blocking, waits in poll */
 	long upstream_read; /* by read(2) */
 	long named;
+	long greets; /* it speaks first: an answer before the first request */
 	const char *mode;
 	const char *give; /* empty: not handed over */
 	int giver;
@@ -244,9 +245,13 @@ static void turn_end(struct server *server)
 
 static void connection_serve(struct worker *worker, int fd, char *buffer)
 {
-	do
-		gate_pass(worker->server);
-	while (request_serve(worker, fd, buffer));
+	struct server *server = worker->server;
+
+	gate_pass(server);
+	if (!server->greets || io_write_all(fd, buffer, (size_t)server->response_bytes)) {
+		while (request_serve(worker, fd, buffer))
+			gate_pass(server);
+	}
 	close(fd);
 }
 
@@ -419,6 +424,7 @@ int main(int argc, char **argv)
 		{ "turns", &server.turns, NULL,
 		  "1: one at a time waits for the next connection; 2: and serves it" },
 		{ "named", &server.named, NULL, "0: threads keep the name of the process" },
+		{ "greets", &server.greets, NULL, "1: it speaks first" },
 		{ "service-us", &server.service_us, NULL, "sleep per request" },
 		{ "busy-us", &server.busy_us, NULL, "computation per request" },
 		{ "work-us", &server.work_us, NULL,
