@@ -9,6 +9,7 @@
 #include "requests/lanes.h"
 #include "requests/bytes.h"
 #include "requests/requests.h"
+#include "requests/sweeps.h"
 #include "lib/spares.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -57,16 +58,22 @@ static inline __u64 left_ns(const struct tcp_sock *tcp, __u32 *sent_seq)
 	return left_seq == *sent_seq ? tcp->tcp_clock_cache : bpf_ktime_get_ns();
 }
 
-static inline void stream_read(struct sock *sk, const struct tcp_sock *tcp, struct stream *stream)
+/* Whether there is no room, and whoever sent or asked has been told so. */
+static inline int socket_is_full(const struct sock *sk)
 {
 	struct socket *socket = PLAIN(struct sock, sk)->sk_socket;
 
+	return socket && socket->flags & (1UL << SOCK_NOSPACE);
+}
+
+static inline void stream_read(struct sock *sk, const struct tcp_sock *tcp, struct stream *stream)
+{
 	*stream = (struct stream){
 		.left_seq = tcp->snd_nxt, /* first, as in left_ns() */
 		.sent_seq = tcp->write_seq,
 		.acked_seq = tcp->snd_una,
 		.unread = unread_bytes(sk, tcp),
-		.full = socket && socket->flags & (1UL << SOCK_NOSPACE),
+		.full = socket_is_full(sk),
 	};
 }
 
@@ -190,11 +197,16 @@ SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, 
 	struct task_struct *task;
 	struct sending sending = { .bytes = ret };
 
-	if (ret <= 0)
+	if (ret <= 0 && ret != -EAGAIN)
 		return 0;
 	tracked = tracked_of(sk);
 	if (!tracked)
 		return 0;
+	sending.full = socket_is_full(sk);
+	if (ret <= 0) {
+		conn_tried(&tracked->conn, sending.full);
+		return 0;
+	}
 	tcp = tcp_of(sk);
 	if (!tcp || !event_is_new(copy, &tracked->sent_seq, tcp->write_seq))
 		return 0;
@@ -274,7 +286,7 @@ SOFTIRQ_PROG("tp_btf/inet_sock_set_state", requests_state, struct sock *sk, int 
 		return 0;
 	}
 	stream_read(sk, tcp, &stream);
-	stream.leaving = newstate == TCP_FIN_WAIT1;
+	stream.leaving = newstate == TCP_FIN_WAIT1 && !task_fails();
 	stream.reset = newstate == TCP_CLOSE && sk->sk_err;
 	connection_closed(tracked, sock_file(sk), &stream);
 	bytes_all_sent(&tracked->bytes);

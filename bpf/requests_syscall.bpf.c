@@ -10,6 +10,7 @@
  */
 #include "lib/kernel.h"
 #include "requests/requests.h"
+#include "requests/sweeps.h"
 #include "lib/spares.h"
 #include "machine/syscalls.h"
 
@@ -66,17 +67,24 @@ static inline __u64 left_ns(struct sock *sk)
 	return BPF_CORE_READ(tcp, tcp_clock_cache);
 }
 
+/* As in the socket backend. */
+static inline int socket_is_full(struct sock *sk)
+{
+	struct socket *socket = BPF_CORE_READ(sk, sk_socket);
+
+	return socket && BPF_CORE_READ(socket, flags) & (1UL << SOCK_NOSPACE);
+}
+
 static inline void stream_read(struct sock *sk, struct stream *stream)
 {
 	struct tcp_sock *tcp = (struct tcp_sock *)sk;
-	struct socket *socket = BPF_CORE_READ(sk, sk_socket);
 
 	*stream = (struct stream){
 		.left_seq = BPF_CORE_READ(tcp, snd_nxt), /* first, as in left_ns() */
 		.sent_seq = sent_sequence(sk),
 		.acked_seq = BPF_CORE_READ(tcp, snd_una),
 		.unread = unread_bytes(sk),
-		.full = socket && BPF_CORE_READ(socket, flags) & (1UL << SOCK_NOSPACE),
+		.full = socket_is_full(sk),
 	};
 }
 
@@ -148,7 +156,7 @@ static inline void connection_leaves(struct sock *sk, struct tracked *tracked, i
 	struct stream stream;
 
 	stream_read(sk, &stream);
-	stream.leaving = newstate == TCP_FIN_WAIT1;
+	stream.leaving = newstate == TCP_FIN_WAIT1 && !task_fails();
 	stream.reset = newstate == TCP_CLOSE && sk->sk_err;
 	connection_closed(tracked, socket ? socket->file : NULL, &stream);
 }
@@ -317,6 +325,11 @@ static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 f
 
 	if (!tracked)
 		return;
+	sending.full = socket_is_full(sk);
+	if (bytes < 0) {
+		conn_tried(&tracked->conn, sending.full);
+		return;
+	}
 	if (!event_is_new(copy, &tracked->sent_seq, sent_sequence(sk)))
 		return;
 	shard = tracked_shard(tracked);
@@ -355,6 +368,14 @@ static inline int call_peeks(__s64 number, const __u64 args[4])
 	return number == SYS_RECVMSG && args[2] & (MSG_PEEK | MSG_ERRQUEUE);
 }
 
+/* Whether a call of @role that has returned @ret did something, or found no room to send. */
+static inline int call_matters(__u32 role, long ret)
+{
+	if (role & ROLE_ACCEPT)
+		return ret >= 0;
+	return ret > 0 || (ret == -EAGAIN && role & (ROLE_SEND | ROLE_SPLICE));
+}
+
 SPARED_PROG("tp_btf/sys_exit", requests_sys_exit, struct pt_regs *regs, long ret)
 {
 	struct task_struct *task;
@@ -363,16 +384,16 @@ SPARED_PROG("tp_btf/sys_exit", requests_sys_exit, struct pt_regs *regs, long ret
 	__u64 args[4];
 	long bytes;
 
-	if (!role || (role & ROLE_ACCEPT ? ret < 0 : ret <= 0))
+	if (!role || !call_matters(role, ret))
 		return 0;
 	task = bpf_get_current_task_btf();
 	if (task_compat(task))
 		return 0;
 	regs_args(regs, args);
-	bytes = role & ROLE_MESSAGES ? 0 : ret;
+	bytes = role & ROLE_MESSAGES && ret > 0 ? 0 : ret;
 	if (role & ROLE_ACCEPT)
 		descriptor_accepted(task, ret);
-	if (role & ROLE_READ && !call_peeks(number, args))
+	if (role & ROLE_READ && ret > 0 && !call_peeks(number, args))
 		descriptor_read(copy, task, args[0], bytes);
 	if (role & (ROLE_SEND | ROLE_SPLICE))
 		descriptor_sent(copy, task, role & ROLE_SPLICE ? args[2] : args[0], bytes);

@@ -46,6 +46,7 @@ enum {
 };
 
 /* include/linux/sched.h, include/net/tcp_states.h, include/linux/socket.h, include/net/sock.h */
+#define PF_EXITING 0x00000004
 #define PF_IO_WORKER 0x00000010
 #define PF_KTHREAD 0x00200000
 #define TASK_UNINTERRUPTIBLE 0x0002
@@ -56,6 +57,7 @@ enum {
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
 #define O_NONBLOCK 04000
+#define EAGAIN 11
 #define IPPROTO_TCP 6
 #define SOCK_DONE 1 /* bit of skc_flags: a FIN has come */
 #define SOCK_NOSPACE 2 /* bit of socket.flags: who sends waits for room */
@@ -162,6 +164,7 @@ struct task_struct {
 	unsigned int flags;
 	unsigned int on_cpu; /* __u8 since 7.2: libbpf fits the size of unsigned loads only */
 	int exit_state;
+	int exit_code;
 	unsigned int in_iowait : 1;
 	int pid;
 	int tgid;

@@ -113,4 +113,15 @@ static inline __s64 task_syscall(struct task_struct *task)
 	return regs ? regs_syscall(regs) : -1;
 }
 
+/*
+ * Whether the current task ends, and not well: by a signal, or with a status. do_exit() notes which
+ * before it closes the files (kernel/exit.c).
+ */
+static inline int task_fails(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return task->flags & PF_EXITING && task->exit_code;
+}
+
 #endif

@@ -82,7 +82,9 @@ struct conn {
 	__u8 interim : 1; /* there have been interim answers on this connection */
 	__u8 answered : 1; /* a request of it has been answered */
 	__u8 tunnel : 1; /* HTTP/1: the request is for a connection to somewhere else */
-	__u8 protocol;
+	__u8 protocol : 4;
+	__u8 wanting : 1; /* TCP took less than was sent last: the server waits for room */
+	__u8 greeted : 1; /* the server has spoken first */
 	__u16 taken; /* bytes read of the request in progress; no more than there is room for */
 	__u32 told_seq; /* write_seq at the last send that was told */
 	__u32 swept_seq; /* and when the sweep passed last */
@@ -100,8 +102,7 @@ struct conn {
 	};
 	__u8 mixed; /* how often the client did not wait for answers, see MIXED_MANY */
 	__u8 crosses; /* what waits came before the client had got all that was sent */
-	__u8 crossed : 1; /* and so did the request in progress */
-	__u8 greeted : 1; /* the server has spoken first */
+	__u8 crossed; /* and so did the request in progress */
 	__u8 doubt; /* whether the request in progress is one: DOUBT_ */
 };
 #define CONN_HEAD_BYTES offsetof(struct conn, told_seq) /* what machine/binding.h looks at */
@@ -113,7 +114,7 @@ struct stream {
 	__u32 left_seq; /* snd_nxt: ... that it has transmitted */
 	__u32 acked_seq; /* snd_una: ... that the client has acknowledged */
 	int unread; /* bytes that arrived are still there */
-	int full; /* there is no room, and the sender has been told so: it will come back */
+	int full; /* there is no room, and whoever asked has been told so */
 	int leaving; /* the server closes, of its own accord */
 	int reset; /* the client has reset it */
 	int quiet; /* its endpoint has answered nothing yet */
@@ -142,7 +143,9 @@ struct sending {
 	__u32 sent_seq; /* write_seq after it */
 	__u32 bytes;
 	__u32 begins; /* BEGINS_, where conn_asks_sent_bytes() */
+	int full; /* as in struct stream, after it */
 	int left; /* as in struct stream, where conn_asks_left() */
+	int over; /* nobody was at the answer any more, where conn_asks_over() */
 	__u64 opened_ns; /* as in struct stream, where conn_is_new() */
 };
 

@@ -67,6 +67,13 @@ static inline void conn_noted(struct conn *conn, __u64 now)
 		conn->read_tick = conn_tick(now);
 }
 
+/* A send was tried: does the server wait for room now? */
+static inline void conn_tried(struct conn *conn, int full)
+{
+	if (conn->wanting != full)
+		conn->wanting = full;
+}
+
 static inline void conn_begin(struct conn *conn, const struct reading *reading)
 {
 	__u32 bytes = reading->bytes - reading->skipped;
@@ -77,6 +84,7 @@ static inline void conn_begin(struct conn *conn, const struct reading *reading)
 	conn->upload = conn->tunnel || reading->begins == BEGINS_UPLOAD ||
 		       reading->begins == BEGINS_SHORT;
 	conn->head = HEAD_NONE;
+	conn_tried(conn, 0);
 	conn->crossed = conn->crosses;
 	conn->taken = bytes < 0xffff ? bytes : 0xffff;
 	conn->queue_ns = conn_waited_ns(conn, reading);
@@ -255,6 +263,16 @@ static inline __u32 conn_switched(struct conn *conn, __u64 now, struct request *
 	return REQUEST_ENDED | REQUEST_MULTIPLEXED;
 }
 
+/* The answer has ended with its last send, at @phase. */
+static inline __u32 conn_answer_ended(struct conn *conn, __u64 phase, struct request *ended)
+{
+	conn_ended(conn, phase, ended);
+	if (__sync_val_compare_and_swap(&conn->phase, phase, PHASE_IDLE) != phase)
+		return 0;
+	conn->settled_ns = phase;
+	return REQUEST_ENDED;
+}
+
 /* Bytes were handed to the kernel. */
 static inline __u32 conn_sent(struct conn *conn, const struct sending *sending,
 			      struct request *ended)
@@ -263,6 +281,9 @@ static inline __u32 conn_sent(struct conn *conn, const struct sending *sending,
 	__u32 begins = sending->begins;
 
 	conn->told_seq = sending->sent_seq;
+	conn_tried(conn, sending->full);
+	if (sending->over)
+		return conn_answer_ended(conn, phase, ended) | REQUEST_UNREQUESTED;
 	if (sending->left)
 		return conn_withdraw(conn, now) | REQUEST_UNREQUESTED;
 	if (phase != PHASE_SERVICE && gone &&
@@ -392,15 +413,17 @@ static inline __u32 conn_closed(struct conn *conn, __u64 now, const struct strea
 
 /*
  * Whether the server is still handing over what it sends: it waits for room, or its send has given
- * bytes to TCP and has not returned. Where nobody has told of bytes that were there at the last
- * sweep already, no hook saw their send.
+ * bytes to TCP and has not returned. That there is no room is not enough: to poll for the next
+ * request tells TCP the same as to poll for room (tcp_poll() sets SOCK_NOSPACE). Where nobody has
+ * told of bytes that were there at the last sweep already, no hook saw their send.
  */
 static inline int conn_sends(struct conn *conn, const struct stream *stream)
 {
 	__u32 swept = conn->swept_seq;
 
 	conn->swept_seq = stream->sent_seq;
-	return stream->full || (stream->sent_seq != conn->told_seq && stream->sent_seq != swept);
+	return (stream->full && conn->wanting) ||
+	       (stream->sent_seq != conn->told_seq && stream->sent_seq != swept);
 }
 
 /* The sweep passes by: an answer that is old enough is complete, and ended with its last send. */
@@ -410,11 +433,7 @@ static inline __u32 conn_settle(struct conn *conn, __u64 now, struct request *en
 
 	if (phase <= PHASE_SERVICE || now < phase + SETTLE_NS)
 		return 0;
-	conn_ended(conn, phase, ended);
-	if (__sync_val_compare_and_swap(&conn->phase, phase, PHASE_IDLE) != phase)
-		return 0;
-	conn->settled_ns = phase;
-	return REQUEST_ENDED;
+	return conn_answer_ended(conn, phase, ended);
 }
 
 /* No more events come, or none that count. */

@@ -25,6 +25,18 @@ static inline int conn_pauses(const struct conn *conn, __u64 now)
 }
 
 /*
+ * Whether it takes the threads to tell if a send at @now still belongs to the answer before it: one
+ * that is so old has ended, unless somebody is at it, or waits for room to go on. The sweep asks
+ * the same, so that nothing depends on when it passes.
+ */
+static inline int conn_asks_over(const struct conn *conn, __u64 now)
+{
+	__u64 phase = conn->phase;
+
+	return phase > PHASE_SERVICE && now >= phase + SETTLE_NS && !conn->wanting;
+}
+
+/*
  * Whether what is sent first since a request was read is looked at, as it may be an interim
  * answer. A look costs as much as the rest of the request: so long ones are left out, but for the
  * first of a connection, for requests with bodies, and where there have been some.

@@ -11,11 +11,9 @@
 #include "requests/reads.h"
 #include "requests/sends.h"
 #include "core/maps.h"
-#include "core/overflows.h"
 #include "lib/histogram.h"
 #include "lib/task.h"
 #include "core/trees.h"
-#include "lib/walks.h"
 #include "machine/binding.h"
 
 static inline void request_record(struct endpoint_shard *shard, const struct request *request)
@@ -236,6 +234,25 @@ static inline void connection_answers(struct tracked *tracked)
 		       LEARNED_ANSWERS | (tracked->conn.greeted ? 0 : LEARNED_CLIENT_FIRST));
 }
 
+/* What is at conn->thread; 0: nobody, or it cannot be read. */
+static inline int connection_thread(const struct conn *conn, struct thread *thread)
+{
+	return conn->thread &&
+	       !bpf_probe_read_kernel(thread, THREAD_HEAD_BYTES, (const void *)conn->thread);
+}
+
+/* Whether the thread that has begun to answer is still at it: HELD_. */
+static inline __u32 connection_held(const struct tracked *tracked, __u64 now)
+{
+	const struct conn *conn = &tracked->conn;
+	struct thread thread; /* its head is enough */
+
+	if (!conn_answered(conn) || tree_runs_tasks(tracked->tree) ||
+	    !connection_thread(conn, &thread))
+		return HELD_NOT;
+	return binding_held(conn, (__u64)conn, &thread, now);
+}
+
 /* Whether the current task has read the request in service, and has waited for work since. */
 static inline int sender_left(const struct tracked *tracked)
 {
@@ -243,6 +260,20 @@ static inline int sender_left(const struct tracked *tracked)
 
 	return thread && (__u64)thread == tracked->conn.thread &&
 	       thread->left_ns > tracked->conn.read_ns;
+}
+
+/*
+ * Whether nobody is at the answer any more after which the current task sends now. A send that
+ * blocked is told when it returns, and began who knows when.
+ */
+static inline int sender_resumes(const struct tracked *tracked, __u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_of(task);
+
+	if (thread && thread->syscall == task_syscall(task))
+		return 0;
+	return !connection_held(tracked, now);
 }
 
 /* Of what was sent the caller knows when it left, how many bytes they are, and what TCP knows. */
@@ -258,6 +289,8 @@ VERIFIED_ALONE int connection_sent(struct tracked *tracked, struct sending *send
 		sending->begins = sent_begins(tracked, sending->bytes);
 	if (conn_asks_left(&tracked->conn))
 		sending->left = sender_left(tracked);
+	if (conn_asks_over(&tracked->conn, sending->now))
+		sending->over = sender_resumes(tracked, sending->now);
 	if (conn_is_new(&tracked->conn))
 		sending->opened_ns = opening_greeted(tracked);
 	events = conn_sent(&tracked->conn, sending, &ended);
@@ -297,13 +330,6 @@ static inline void connection_read_unmeasured(struct tracked *tracked, struct th
 static inline int sender_is_new(const struct tracked *tracked, const struct task_struct *task)
 {
 	return tracked->conn.tid != (__u32)task->pid;
-}
-
-/* What is at conn->thread; 0: nobody, or it cannot be read. */
-static inline int connection_thread(const struct conn *conn, struct thread *thread)
-{
-	return conn->thread &&
-	       !bpf_probe_read_kernel(thread, THREAD_HEAD_BYTES, (const void *)conn->thread);
 }
 
 /* What else it takes to tell whether what is in service wants an answer. */
@@ -351,134 +377,6 @@ static inline void connection_left(struct tracked *tracked, int newstate)
 
 	if (shard)
 		events_record(shard, events, &none);
-}
-
-/* --- the sweep ------------------------------------------------------------------------------ */
-
-/*
- * The workload of a listener was retired: a walk finds who holds it. Asked for once, as nobody may:
- * then it is the kernel's own (nfsd), or on its way from one process to another, which asks when it
- * reads.
- */
-static inline void listener_seek(struct tracked *tracked)
-{
-	if (tracked->sought)
-		return;
-	tracked->sought = 1;
-	listeners_ask_walk();
-}
-
-static inline void listener_take_stock(struct sock *sk, struct tracked *tracked,
-				       struct endpoint_gauges *gauges)
-{
-	listener_count_overflows(sk, tracked);
-	gauges->sockets++;
-	gauges->accept_queue += sk->sk_ack_backlog;
-	gauges->accept_queue_limit += sk->sk_max_ack_backlog;
-}
-
-static inline void sweep_listener(struct sock *sk)
-{
-	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
-	struct endpoint_gauges *gauges;
-	__u32 slot;
-
-	if (!tracked || sk->__sk_common.skc_state != TCP_LISTEN)
-		return;
-	tracked_find_port(tracked, sk);
-	tracked_seek(tracked);
-	slot = tracked_current(tracked) ? tracked->slot : SLOT_OTHER;
-	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
-	if (!gauges)
-		return;
-	if (tracked_current(tracked))
-		listener_take_stock(sk, tracked, gauges);
-	else
-		listener_seek(tracked);
-}
-
-/* The sweep, first part: listening sockets. */
-SEC("iter/bpf_sk_storage_map")
-int requests_sweep_listeners(struct bpf_iter__bpf_sk_storage_map *ctx)
-{
-	struct sock *sk = ctx->sk;
-
-	if (!sk || !ctx->value)
-		return 0;
-	walk_pause(ctx->meta);
-	sweep_listener(sk);
-	return 0;
-}
-
-/* Counts the sockets that have state: of some the end was not seen. One walk at a time. */
-SEC("iter/bpf_sk_storage_map")
-int requests_recount(struct bpf_iter__bpf_sk_storage_map *ctx)
-{
-	struct tracked *tracked = ctx->value;
-	struct sock *sk = ctx->sk;
-
-	if (!sk || !tracked)
-		return 0;
-	walk_pause(ctx->meta);
-	/* A connection whose first event was not seen has its listener's still: it took nothing. */
-	if (tracked->held == HELD_BY_CONNECTION ||
-	    (tracked->held == HELD_BY_LISTENER && sk->__sk_common.skc_state == TCP_LISTEN))
-		quota_meet(QUOTA_SOCKETS);
-	return 0;
-}
-
-/* Whether the thread that has begun to answer is still at it: HELD_. */
-static inline __u32 connection_held(const struct tracked *tracked, __u64 now)
-{
-	const struct conn *conn = &tracked->conn;
-	struct thread thread; /* its head is enough */
-
-	if (!conn_answered(conn) || tree_runs_tasks(tracked->tree) ||
-	    !connection_thread(conn, &thread))
-		return HELD_NOT;
-	return binding_held(conn, (__u64)conn, &thread, now);
-}
-
-/* The earlier of two times, each 0 if there is none. */
-static inline __u64 earlier(__u64 a, __u64 b)
-{
-	return !a || (b && b < a) ? b : a;
-}
-
-/*
- * Settles what was answered a while ago, unless its thread is not done with it, and takes stock of
- * an open connection. What TCP has taken and not transmitted yet is an answer that has ended, but
- * nobody knows whether it is all of it.
- */
-static inline void sweep_connection(struct tracked *tracked, struct endpoint_shard *shard,
-				    struct endpoint_gauges *gauges, struct stream *stream)
-{
-	__u64 arrived = tracked->conn.arrived_ns, opened, now = bpf_ktime_get_ns();
-	struct request ended = {};
-	__u32 held;
-	int sends;
-
-	if (conn_is_over(&tracked->conn))
-		return;
-	gauges->connections++;
-	held = connection_held(tracked, now);
-	sends = conn_sends(&tracked->conn, stream);
-	if (!held && !sends && stream->sent_seq == stream->left_seq)
-		events_record(shard, conn_settle(&tracked->conn, now, &ended), &ended);
-	stream_ask_reader(tracked, stream);
-	if ((conn_in_service(&tracked->conn) && !conn_wants_no_answer(&tracked->conn, stream)) ||
-	    held == HELD || (sends && conn_answered(&tracked->conn))) {
-		gauges->in_service++;
-		gauges->oldest_read_ns = earlier(gauges->oldest_read_ns,
-						 conn_service_since(&tracked->conn));
-	}
-	opened = opening_waits(tracked);
-	if (conn_awaits(&tracked->conn, opened))
-		arrived = opened;
-	else if (!stream->unread || !arrived || !conn_queued(&tracked->conn))
-		return;
-	gauges->queued++;
-	gauges->oldest_ns = earlier(gauges->oldest_ns, arrived);
 }
 
 #endif

@@ -240,6 +240,47 @@ require("http").createServer((request, response) => {{
     return start(Server, name, [program_copy("node", name), "-e", work])
 
 
+def asyncio(start, port, *answer, selector="EpollSelector"):
+    """
+    Reads 100 bytes and gives the answer, of which each part is a number of bytes to send or a pause in
+    seconds; again and again. Its sockets have room for 400 kB.
+    """
+    name = unique_name("asyncio")
+    work = f"""
+import asyncio, selectors, socket
+async def serve(reader, writer):
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 200_000)
+    while await reader.read(100):
+        for part in {answer}:
+            if isinstance(part, int):
+                writer.write(bytes(part))
+            else:
+                await asyncio.sleep(part)
+    writer.close()
+async def main():
+    await (await asyncio.start_server(serve, "127.0.0.1", {port})).serve_forever()
+asyncio.SelectorEventLoop(selectors.{selector}()).run_until_complete(main())
+"""
+    return start(Server, name, [python_link(name), "-c", work])
+
+
+def forking(start, port, end):
+    """Each connection has a process, which answers one request, reads another and does @end then."""
+    name = unique_name("forking")
+    work = f"""
+import os, signal, socketserver, sys
+class Talk(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.sendall(self.request.recv(100))
+        self.request.recv(100)
+        {end}
+class Server(socketserver.ForkingTCPServer):
+    request_queue_size = 128
+Server(("127.0.0.1", {port}), Talk).serve_forever()
+"""
+    return start(Server, name, [python_link(name), "-c", work])
+
+
 def haproxy(start, port, server, mode="http", bind="", request_seconds=60):
     """In front of @server, an address with options."""
     place = start(

@@ -4,15 +4,20 @@ A request is in progress until its answer has ended: whoever looks, however ofte
 passes over the connection.
 """
 
+import socket
 import time
 
 import pytest
 
-from clients import REQUEST, receive, reset
-from services import Nginx
+import servers
+from clients import LATE_SECONDS, REQUEST, exchange, receive, reset
+from services import Nginx, free_port, wait_until
 
 ANSWER_BYTES = 8_000_000
 STALLED_SECONDS = 1.2
+SWEEP_SECONDS = 1.1
+WAIT_SECONDS = 30
+CONNECTIONS = 10
 
 
 def read_slowly(client, size, seconds, look=lambda: None):
@@ -73,6 +78,104 @@ def test_an_event_loop_that_waits_for_room_serves_still(exporter, start, connect
     assert seen == [1] * 6
     end = exporter.wait_for_end(nginx.port, 1)
     assert 3.7 < end.seconds("service") <= end.scrape.ended - began
+
+
+def slow_client(port):
+    """Its kernel takes a few kB in for it."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.settimeout(WAIT_SECONDS)
+
+    def connected():
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(connected, WAIT_SECONDS, "nobody listens")
+    return client
+
+
+@pytest.mark.bounds
+@pytest.mark.parametrize("selector", ["EpollSelector", "PollSelector"])
+@pytest.mark.parametrize("size, serving", [(275_000, 0), (3_000_000, 1)], ids=["taken", "cut"])
+def test_a_loop_serves_as_long_as_tcp_has_not_taken_the_answer(
+    exporter, start, size, serving, selector
+):
+    """Two thirds of the room are taken, so that whoever polls is told that there is none."""
+    port = free_port()
+    servers.asyncio(start, port, size, selector=selector)
+    client = slow_client(port)
+    exporter.workload_of(port)
+    client.sendall(REQUEST)
+    receive(client, 1)
+    sent = time.monotonic()
+    exporter.wait_for_endpoint(port, lambda end: end.gauges()[1], serving)
+    for _ in range(3):
+        time.sleep(SWEEP_SECONDS)
+        end = exporter.endpoint(port)
+        assert end.gauges() == (0, serving, 0, 1)
+        assert bool(end.get("workload_request_oldest_in_service_seconds")) == bool(serving)
+    stalled = time.monotonic() - sent
+    receive(client, size - 1)
+    client.close()
+    end = exporter.wait_for_end(port, 1)
+    if serving:
+        assert stalled <= end.seconds("service") <= time.monotonic() - sent + LATE_SECONDS
+    else:
+        assert end.seconds("service") < stalled
+
+
+@pytest.mark.bounds
+@pytest.mark.parametrize("scraped", [False, True], ids=["unscraped", "scraped"])
+def test_an_answer_of_a_loop_ends_where_it_pauses(exporter, start, scraped):
+    port, first, pause, last = free_port(), 0.8, 1.6, 0.7
+    server = servers.asyncio(start, port, 100, first, 100, pause, 100, last, 100)
+    client = slow_client(port)
+    exporter.workload_of(port)
+    for turn in range(1, 3):
+        client.sendall(REQUEST)
+        asked = time.monotonic()
+        while time.monotonic() < asked + first + pause + last:
+            if scraped:
+                exporter.scrape()
+            time.sleep(0.1)
+        receive(client, 400)
+        server.wait_for_rest()
+        time.sleep(turn % 2 * SWEEP_SECONDS)
+    client.close()
+    end = exporter.wait_for_end(port, 2, unrequested=4)
+    assert 2 * first <= end.seconds("service") <= 2 * first + LATE_SECONDS
+
+
+@pytest.mark.bounds
+@pytest.mark.parametrize("scraped", [False, True], ids=["unscraped", "scraped"])
+def test_an_answer_of_a_thread_does_not_end_where_the_thread_waits(exporter, talk, scraped):
+    case = talk("read:100,write:100,sleep:2500,write:100,loop")
+    for _ in range(2):
+        case.client.sendall(REQUEST)
+        asked = time.monotonic()
+        while scraped and time.monotonic() < asked + 2:
+            exporter.scrape()
+            time.sleep(0.1)
+        receive(case.client, 200)
+    case.client.close()
+    end = exporter.wait_for_end(case.port, 2)
+    assert 5 <= end.seconds("service") <= 5 + 2 * LATE_SECONDS
+
+
+@pytest.mark.parametrize(
+    "end", ["os.kill(os.getpid(), signal.SIGKILL)", "os.abort()", "os._exit(1)"], ids=["killed", "aborted", "failed"]
+)
+def test_a_process_that_crashes_has_been_told_no_goodbye(exporter, start, end):
+    """Within milliseconds of its read, on a connection that has had an answer."""
+    port = free_port()
+    servers.forking(start, port, end)
+    exporter.workload_of(port)
+    for _ in range(CONNECTIONS):
+        client = slow_client(port)
+        exchange(client)
+        client.sendall(REQUEST)
+        assert client.recv(1) == b""
+        client.close()
+    exporter.wait_for_end(port, CONNECTIONS, abandoned=(0, CONNECTIONS))
 
 
 def test_an_answer_that_a_reset_cuts_off_ends_with_it(exporter, talk):

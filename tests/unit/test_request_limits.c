@@ -65,14 +65,86 @@ Test(request_limits, an_answer_whose_send_has_not_returned_is_still_sent)
 		stream = wire_stream(&wire);
 		cr_expect(conn_sends(&wire.conn, &stream));
 	}
-	stream.full = 1;
-	cr_expect(conn_sends(&wire.conn, &stream), "it waits for a client that does not read");
 	wire_told(&wire, 900);
 	stream = wire_stream(&wire);
 	cr_expect_not(conn_sends(&wire.conn, &stream));
 	cr_expect(conn_answered(&wire.conn));
 	wire_close(&wire, 1000);
 	EXPECT_LAST(wire, 100, 700);
+}
+
+Test(request_limits, a_server_waits_for_room_that_had_none_for_its_last_send)
+{
+	struct wire wire = wire_open();
+	struct stream stream;
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	stream = wire_stream(&wire);
+	stream.full = 1;
+	cr_expect_not(conn_sends(&wire.conn, &stream), "it polls for the next request");
+	conn_tried(&wire.conn, 1);
+	cr_expect(conn_sends(&wire.conn, &stream));
+	stream.full = 0;
+	cr_expect_not(conn_sends(&wire.conn, &stream), "it has been told that there is room");
+	stream.full = 1;
+	wire_send(&wire, 400);
+	cr_expect_not(conn_sends(&wire.conn, &stream), "all of it has been taken");
+	conn_tried(&wire.conn, 1);
+	wire_arrive(&wire, 500);
+	wire_read(&wire, 600);
+	wire_send(&wire, 700);
+	cr_expect_not(conn_sends(&wire.conn, &stream), "it has given up, and goes on");
+}
+
+/* A send at @at, when nobody is at the answer any more. */
+static uint32_t send_late(struct wire *wire, uint64_t at)
+{
+	struct request ended = { UNTOUCHED, UNTOUCHED };
+	struct sending sending;
+
+	wire_write(wire);
+	sending = wire_sending(wire, at, 100);
+	sending.over = conn_asks_over(&wire->conn, sending.now);
+	return wire_count(wire, conn_sent(&wire->conn, &sending, &ended), &ended);
+}
+
+Test(request_limits, an_answer_ends_at_a_long_pause_whether_or_not_it_is_swept)
+{
+	for (int swept = 0; swept < 2; swept++) {
+		struct wire wire = wire_open();
+		uint32_t late = REQUEST_UNREQUESTED | (swept ? 0 : REQUEST_ENDED);
+
+		wire_arrive(&wire, 100);
+		wire_read(&wire, 200);
+		cr_expect_eq(send_late(&wire, 300), REQUEST_ANSWERED);
+		cr_expect_eq(send_late(&wire, 200 + SETTLE_NS), 0, "soon enough");
+		if (swept)
+			wire_settle(&wire, 200 + 2 * SETTLE_NS);
+		cr_expect_eq(send_late(&wire, 200 + 2 * SETTLE_NS), late);
+		EXPECT_LAST(wire, 100, SETTLE_NS);
+		cr_expect_eq(send_late(&wire, 300 + 2 * SETTLE_NS), REQUEST_UNREQUESTED);
+		wire_arrive(&wire, 3 * SETTLE_NS);
+		wire_read(&wire, 3 * SETTLE_NS + 10);
+		wire_send(&wire, 3 * SETTLE_NS + 30);
+		wire_close(&wire, 4 * SETTLE_NS);
+		EXPECT_LAST(wire, 10, 20);
+		cr_expect_eq(wire.ended, 2);
+	}
+}
+
+Test(request_limits, a_server_that_waits_for_room_is_not_asked_who_is_at_it)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_send(&wire, 300);
+	cr_expect(conn_asks_over(&wire.conn, T0 + 300 + SETTLE_NS));
+	cr_expect_not(conn_asks_over(&wire.conn, T0 + 299 + SETTLE_NS));
+	conn_tried(&wire.conn, 1);
+	cr_expect_not(conn_asks_over(&wire.conn, T0 + 300 + SETTLE_NS));
 }
 
 Test(request_limits, bytes_whose_send_nobody_tells_of_are_not_sent_for_ever)
