@@ -154,7 +154,7 @@ SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, 
 	if (!thread)
 		thread = thread_of(task); /* the process may have become a service just now */
 	if (tracked->accepted != ACCEPTED_COUNTED)
-		accepted_count_read(sock_file(sk), tracked, shard, io_uring_task());
+		accepted_count_read(sock_file(sk), tracked, shard, io_uring_moves(sk));
 	if (conn_is_over(&tracked->conn) ||
 	    bytes_are_many(tcp->copied_seq, tracked->bytes.read_seq))
 		bytes_count(tracked, shard, sk, tcp);
@@ -173,6 +173,7 @@ SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, 
 	reading.sent_seq = tcp->write_seq;
 	reading.round_ns = (tcp->srtt_us >> 3) * 1000ULL;
 	reading.bytes = ret;
+	reading.socket = (__u64)sk;
 	if (connection_read(tracked, shard, &reading))
 		connection_bind(tracked, thread, task, reader_file(sk, tracked, thread), 0);
 	return 0;
@@ -186,7 +187,7 @@ static inline void rarely_sent(struct tracked *tracked, struct sock *sk, const s
 	if (!shard)
 		return;
 	if (!tracked->accepted)
-		accepted_count(sock_file(sk), tracked, shard, io_uring_task(), 0);
+		accepted_count(sock_file(sk), tracked, shard, io_uring_moves(sk), 0);
 	bytes_count(tracked, shard, sk, tcp);
 }
 
@@ -195,7 +196,7 @@ SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, 
 	struct tracked *tracked;
 	const struct tcp_sock *tcp;
 	struct task_struct *task;
-	struct sending sending = { .bytes = ret };
+	struct sending sending = { .bytes = ret, .socket = (__u64)sk };
 
 	if (ret <= 0 && ret != -EAGAIN)
 		return 0;

@@ -134,6 +134,7 @@ struct reading {
 	__u32 begins; /* BEGINS_, where conn_asks_bytes() */
 	__u32 skipped; /* bytes of a preamble, before those which it begins with */
 	__u64 opened_ns; /* the connection was made then, and the server spoke first; 0: not so */
+	__u64 socket; /* address, where the current system call may be about another; else 0 */
 };
 
 /* A send. */
@@ -147,6 +148,7 @@ struct sending {
 	int left; /* as in struct stream, where conn_asks_left() */
 	int over; /* nobody was at the answer any more, where conn_asks_over() */
 	__u64 opened_ns; /* as in struct stream, where conn_is_new() */
+	__u64 socket; /* as in struct reading */
 };
 
 /* A request that has ended. */

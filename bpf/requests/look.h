@@ -61,6 +61,38 @@ static inline __s64 call_read(__u64 args[4])
 	return regs_syscall(regs);
 }
 
+/* The address of the socket that a descriptor of the current task is; 0: it is none. */
+static inline __u64 descriptor_socket(struct task_struct *task, __u32 fd)
+{
+	struct file *file = descriptor_file(task, fd);
+	struct socket *socket;
+
+	if (!file || !file_is_socket(file))
+		return 0;
+	socket = BPF_CORE_READ(file, private_data);
+	return (__u64)BPF_CORE_READ(socket, sk);
+}
+
+/*
+ * Whether the current system call is about the socket whose address is at @socket; 0: it is for
+ * sure. What io_uring has waited for is done at the end of whatever its task is in (task work), be
+ * it a call that reads a file, or in no call at all.
+ */
+VERIFIED_ALONE int call_is_about(const __u64 *socket)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 args[4];
+	__s64 number;
+
+	if (!socket || !*socket)
+		return 1;
+	number = call_read(args);
+	if (number < 0)
+		return 0;
+	return descriptor_socket(task, args[0]) == *socket ||
+	       (number == SYS_SPLICE && descriptor_socket(task, args[2]) == *socket);
+}
+
 /* From @at on, up to @size of the @bytes that the current system call reads. */
 static inline int call_bytes(__u32 at, __u32 bytes, void *to, __u32 size)
 {

@@ -45,8 +45,13 @@ VERIFIED_ALONE int read_begins(struct tracked *tracked, __u32 bytes)
 
 static inline void reading_look(struct tracked *tracked, struct reading *reading)
 {
-	__u32 found = read_begins(tracked, reading->bytes);
+	__u32 found;
 
+	if (!call_is_about(&reading->socket)) {
+		reading->begins = BEGINS_UNSEEN;
+		return;
+	}
+	found = read_begins(tracked, reading->bytes);
 	reading->begins = found & ((1U << BEGINS_BITS) - 1);
 	reading->skipped = found >> BEGINS_BITS;
 }

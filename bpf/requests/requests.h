@@ -66,12 +66,20 @@ static inline void events_record(struct endpoint_shard *shard, __u32 events,
 
 /* --- how the server drives its sockets ------------------------------------------------------ */
 
-/* Whether the current task drives its socket by io_uring: asked while it reads or sends. */
-static inline int io_uring_task(void)
+/*
+ * Whether it is io_uring that moves bytes of @sk now, for the current task: in its own call or
+ * thread, or at the end of a call that is about something else.
+ */
+static inline int io_uring_moves(const struct sock *sk)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 socket = (__u64)sk;
 
-	return task->flags & PF_IO_WORKER || task_syscall(task) == SYS_IO_URING_ENTER;
+	if (task->flags & PF_IO_WORKER)
+		return 1;
+	if (task->flags & PF_KTHREAD || task_compat(task))
+		return 0;
+	return task_syscall(task) == SYS_IO_URING_ENTER || !call_is_about(&socket);
 }
 
 static inline struct file *sock_file(struct sock *sk)
@@ -276,7 +284,7 @@ static inline int sender_resumes(const struct tracked *tracked, __u64 now)
 	return !connection_held(tracked, now);
 }
 
-/* Of what was sent the caller knows when it left, how many bytes they are, and what TCP knows. */
+/* The same of what was sent: when it left. */
 VERIFIED_ALONE int connection_sent(struct tracked *tracked, struct sending *sending)
 {
 	struct endpoint_shard *shard;
@@ -286,7 +294,9 @@ VERIFIED_ALONE int connection_sent(struct tracked *tracked, struct sending *send
 	if (!tracked || !sending || tracked->conn.closed || tracked->adopted)
 		return 0;
 	if (conn_asks_sent_bytes(&tracked->conn, sending))
-		sending->begins = sent_begins(tracked, sending->bytes);
+		sending->begins = call_is_about(&sending->socket)
+					  ? sent_begins(tracked, sending->bytes)
+					  : BEGINS_UNSEEN;
 	if (conn_asks_left(&tracked->conn))
 		sending->left = sender_left(tracked);
 	if (conn_asks_over(&tracked->conn, sending->now))

@@ -13,6 +13,7 @@ import pytest
 from clients import GOODBYE_SECONDS, LATE_SECONDS, REQUEST, UPLOAD, exchange, receive, reset
 from exposition import Endpoint
 
+LATE_CONNECTIONS, LATE_REQUESTS = 10, 10
 
 def test_a_body_in_many_small_sends_is_one_request(exporter, talk):
     case = talk("read:1000,write:100,eof")
@@ -179,6 +180,23 @@ def test_io_uring_is_seen_at_the_sockets_and_lost_in_public_at_system_calls(expo
         all_of_it_is_seen(exporter, case)
     else:
         it_is_lost_in_public(exporter, case)
+
+
+def test_io_uring_at_the_end_of_another_call_is_seen_at_the_sockets(exporter, talk, connect):
+    """Of that call nothing is looked at, though it reads what looks like requests with bodies."""
+    case = talk("uringlate:100,write:100,loop")
+    clients = [case.client] + [connect(case.port) for _ in range(LATE_CONNECTIONS - 1)]
+    for client in clients:
+        for _ in range(LATE_REQUESTS):
+            time.sleep(0.001)  # the server asks for it first
+            exchange(client)
+        client.close()
+    if exporter.backend == "socket":
+        end = exporter.wait_for_end(case.port, LATE_CONNECTIONS * LATE_REQUESTS)
+        model = end.get("workload_connections_accepted_total", io_model="io_uring")
+        assert model == LATE_CONNECTIONS
+    else:
+        exporter.wait_for_end(case.port, 0)
 
 
 def test_splice_is_seen_at_system_calls_and_lost_in_public_at_the_sockets(exporter, talk):

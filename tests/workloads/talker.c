@@ -18,10 +18,16 @@
  *   pour:N       the same without blocking, waiting in poll
  *   pollin       wait in poll until the peer sends or closes
  *   take:HOW     one byte from an upstream, by HOW: recv, read, poll (and recv) or pipe; after a
- * wait for that or for a wake-up (eventfd) by polls, select, epoll or, for the pipe, pipes uring:N
- * one read of at most N bytes by io_uring uringout:N   one send of N bytes by io_uring eof read
- * until the peer has closed its side sleep:MS     sleep wait         until the command `go` (each
- * lets one connection pass) shut         close the sending side cork, uncork set and clear TCP_CORK
+ *                wait for that or for a wake-up (eventfd): polls, select, epoll, or pipes
+ *   uring:N      one read of at most N bytes by io_uring
+ *   uringlate:N  the same; until it is there the thread reads a file again and again, in which
+ *                each line looks like a request of HTTP
+ *   uringout:N   one send of N bytes by io_uring
+ *   eof          read until the peer has closed its side
+ *   sleep:MS     sleep
+ *   wait         until the command `go` (each lets one connection pass)
+ *   shut         close the sending side
+ *   cork, uncork set and clear TCP_CORK
  *   loop         from the beginning
  * The end of the script, the end of the peer or an error close the connection.
  *
@@ -31,7 +37,6 @@
  * Commands: `go`, `feed`, `stats` (service_ns: from the first read to the last send of every
  * request, by write, more and hand), `quit`.
  */
-#include <linux/io_uring.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -41,6 +46,7 @@
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 
+#include "uring.h"
 #include "wakeable.h"
 #include "workload.h"
 
@@ -56,14 +62,6 @@ struct talker {
 	struct talk *newest; /* that has its upstream: touched atomically */
 	sem_t upstreams; /* 0: there is none yet */
 	uint64_t service_ns; /* touched atomically */
-};
-
-/* The smallest io_uring that can do one thing at a time. */
-struct uring {
-	int fd;
-	char *ring;
-	struct io_uring_params params;
-	struct io_uring_sqe *sqes;
 };
 
 struct talk {
@@ -83,48 +81,43 @@ struct talk {
 	sem_t answered;
 };
 
-static void uring_open(struct uring *uring)
+static struct io_uring_sqe uring_move(const struct talk *talk, unsigned char code, size_t size)
 {
-	size_t size;
-
-	uring->fd = (int)syscall(SYS_io_uring_setup, 1, &uring->params);
-	if (uring->fd < 0)
-		die("io_uring_setup");
-	size = uring->params.cq_off.cqes + uring->params.cq_entries * sizeof(struct io_uring_cqe) +
-	       4096;
-	uring->ring = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, uring->fd,
-			   IORING_OFF_SQ_RING);
-	uring->sqes = mmap(NULL, sizeof(*uring->sqes), PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_POPULATE, uring->fd, IORING_OFF_SQES);
-	if (uring->ring == MAP_FAILED || (void *)uring->sqes == MAP_FAILED)
-		die("mmap of an io_uring");
+	return (struct io_uring_sqe){ .opcode = code,
+				      .fd = talk->fd,
+				      .addr = (uintptr_t)talk->buffer,
+				      .len = (uint32_t)size };
 }
 
-static uint32_t *uring_word(struct uring *uring, uint32_t offset)
+static int uring_do(struct talk *talk, unsigned char code, size_t size)
 {
-	return (uint32_t *)(uring->ring + offset);
+	struct io_uring_sqe operation = uring_move(talk, code, size);
+
+	uring_submit(&talk->uring, &operation, 1);
+	return uring_result(&talk->uring);
 }
 
-/* Submits one operation, waits for its completion and returns its result. */
-static int uring_do(struct talk *talk, unsigned char operation, uint32_t size)
+/* The completion runs at the end of a call, which is one that reads the file. */
+static int uring_read_late(struct talk *talk, size_t size)
 {
-	struct uring *uring = &talk->uring;
-	uint32_t *head = uring_word(uring, uring->params.cq_off.head);
-	uint32_t *tail = uring_word(uring, uring->params.sq_off.tail);
-	struct io_uring_cqe *cqes =
-		(struct io_uring_cqe *)(uring->ring + uring->params.cq_off.cqes);
-	int result;
+	struct io_uring_sqe operation = uring_move(talk, IORING_OP_RECV, size);
+	static const char line[] = "POST /late HTTP/1.1\r\n";
+	int log = memfd_create("log", MFD_CLOEXEC);
+	char buffer[16 * sizeof(line)];
 
-	uring->sqes[0] = (struct io_uring_sqe){
-		.opcode = operation, .fd = talk->fd, .addr = (uintptr_t)talk->buffer, .len = size
-	};
-	uring_word(uring, uring->params.sq_off.array)[0] = 0;
-	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
-	if (syscall(SYS_io_uring_enter, uring->fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
-		die("io_uring_enter");
-	result = cqes[*head & (uring->params.cq_entries - 1)].res;
-	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
-	return result;
+	if (log < 0)
+		die("memfd_create");
+	for (size_t i = 0; i < 16; i++) {
+		if (write(log, line, sizeof(line) - 1) != sizeof(line) - 1)
+			die("write");
+	}
+	uring_submit(&talk->uring, &operation, 0);
+	while (!uring_is_done(&talk->uring)) {
+		if (lseek(log, 0, SEEK_SET) || read(log, buffer, sizeof(buffer)) <= 0)
+			die("read");
+	}
+	close(log);
+	return uring_result(&talk->uring);
 }
 
 static bool splice_in(struct talk *talk, size_t size)
@@ -357,9 +350,11 @@ static bool step_play(struct talk *talk, const char *step)
 	if (name_is(step, "take"))
 		return take(talk, colon + 1);
 	if (name_is(step, "uring"))
-		return uring_do(talk, IORING_OP_RECV, (uint32_t)size) > 0;
+		return uring_do(talk, IORING_OP_RECV, size) > 0;
+	if (name_is(step, "uringlate"))
+		return uring_read_late(talk, size) > 0;
 	if (name_is(step, "uringout"))
-		return uring_do(talk, IORING_OP_SEND, (uint32_t)size) > 0;
+		return uring_do(talk, IORING_OP_SEND, size) > 0;
 	if (name_is(step, "eof"))
 		return read_to_end(talk);
 	if (name_is(step, "wait"))
@@ -415,7 +410,7 @@ static void *talk_main(void *argument)
 	if (!talk->buffer || pipe(talk->pipe) || sem_init(&talk->answered, 0, 0))
 		die("cannot talk");
 	if (talk->talker->uring)
-		uring_open(&talk->uring);
+		uring_open(&talk->uring, strstr(talk->talker->script, "uringlate"));
 	upstream_open(talk);
 	if (talk->talker->feed_ms)
 		feeder = thread_start(feeder_main, talk);
