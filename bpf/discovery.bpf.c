@@ -23,7 +23,8 @@ struct listening_key {
 
 struct listening {
 	__u32 tree;
-	__u32 zero;
+	__u32 multipath; /* its connections have no state from their listener */
+	__u64 start_ns; /* of who founded the tree */
 };
 
 struct {
@@ -33,6 +34,8 @@ struct {
 	__type(key, struct listening_key);
 	__type(value, struct listening);
 } listening SEC(".maps");
+
+__u32 listens_multipath; /* whether any of them is one of Multipath TCP */
 
 static const struct tracked tracked_empty; /* too large for the stack */
 
@@ -113,6 +116,52 @@ static inline struct tracked *listener_found(struct sock *sk, struct task_struct
 	return tracked;
 }
 
+static inline struct listening_key listening_at(const struct sock *sk)
+{
+	return (struct listening_key){ .net = (__u64)sk->__sk_common.skc_net.net,
+				       .port = sk->__sk_common.skc_num };
+}
+
+/*
+ * The state of a connection of @tree; NULL, and counted, if it cannot have any.
+ */
+static inline struct tracked *connection_make(struct sock *sk, struct tracked *fresh, __u32 tree)
+{
+	struct tracked *tracked;
+
+	if (!quota_take(QUOTA_SOCKETS, 0)) {
+		drop_of(tree, DROP_CONNECTION_QUOTA);
+		return NULL;
+	}
+	fresh->port = sk->__sk_common.skc_num;
+	fresh->held = HELD_BY_CONNECTION;
+	tracked_assign(fresh, tree);
+	tracked = bpf_sk_storage_get(&sockets, sk, fresh, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!tracked) {
+		quota_give(QUOTA_SOCKETS);
+		drop_of(fresh->tree, DROP_SOCKET_STORAGE);
+	}
+	return tracked;
+}
+
+/*
+ * A connection whose listener has no state: if it is one of Multipath TCP that a walk has met, the
+ * connection gets its own. A client that speaks plain TCP is served by plain TCP.
+ */
+static inline void connection_seek(struct sock *sk)
+{
+	struct listening_key key = listening_at(sk);
+	struct listening *found = bpf_map_lookup_elem(&listening, &key);
+	struct tracked fresh = {};
+	struct tree *tree;
+
+	if (!found || !found->multipath)
+		return;
+	tree = tree_at(found->tree);
+	if (tree && tree->flags & TREE_USED && tree->start_ns == found->start_ns)
+		connection_make(sk, &fresh, found->tree);
+}
+
 /*
  * A child's first event: the kernel has just copied the listener's state to it. Beyond the quota it
  * is taken away again, before anything else has looked at it.
@@ -121,6 +170,8 @@ static inline void connection_born(struct sock *sk)
 {
 	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
 
+	if (!tracked && listens_multipath)
+		connection_seek(sk);
 	if (!tracked || tracked->held == HELD_BY_CONNECTION)
 		return;
 	if (quota_take(QUOTA_SOCKETS, 0)) {
@@ -284,14 +335,49 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 }
 
 /* Where the connections of a listener belong that are open already. */
-static inline void listening_note(const struct sock *sk, const struct tracked *tracked)
+static inline void listening_note(const struct sock *sk, __u32 index, __u32 multipath)
 {
-	struct listening_key key = { .net = (__u64)sk->__sk_common.skc_net.net,
-				     .port = tracked->port };
-	struct listening value = { .tree = tracked->tree };
+	struct listening_key key = listening_at(sk);
+	struct listening value = { .tree = index, .multipath = multipath };
+	struct tree *tree = tree_at(index);
 
+	if (tree)
+		value.start_ns = tree->start_ns;
 	if (bpf_map_update_elem(&listening, &key, &value, 0))
 		drop(DROP_LISTENING_FULL);
+}
+
+/*
+ * A listener of Multipath TCP is not the socket of TCP on which it listens, and that one has no
+ * descriptor: known is only where it listens. Who listens with it, after another process of the
+ * same service, belongs to that one.
+ */
+static inline void multipath_found(struct sock *sk, struct task_struct *task)
+{
+	struct task_struct *leader_task = task->group_leader;
+	struct thread *leader = thread_make(leader_task, 0);
+	struct listening_key key = listening_at(sk);
+	struct listening *found = bpf_map_lookup_elem(&listening, &key);
+	struct tree *owner;
+	__u32 index;
+
+	if (!leader) {
+		if (walk_may_help())
+			listeners_ask_walk();
+		return;
+	}
+	owner = found ? tree_at(found->tree) : NULL;
+	index = leader->tree;
+	if (!index && owner && owner->start_ns == found->start_ns &&
+	    tree_has_place_of(owner, leader_task)) {
+		index = found->tree;
+		process_join(leader_task, leader, index);
+		__sync_fetch_and_or(&owner->flags, TREE_WALK);
+	}
+	if (!index)
+		index = tree_found_by(leader_task, leader);
+	listens_multipath = 1;
+	listening_note(sk, index, 1);
 }
 
 /* Listeners that exist already, found in the descriptor tables: at start, and when asked for. */
@@ -306,8 +392,12 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 	walk_pause(ctx->meta);
 	if (!task || !file || !process_lives(task))
 		return 0;
-	sk = file_tcp_sock(file);
+	sk = file_sock(file);
 	if (!sk || sk->__sk_common.skc_state != TCP_LISTEN)
+		return 0;
+	if (sk->sk_protocol == IPPROTO_MPTCP)
+		multipath_found(sk, task);
+	if (!is_tcp(sk))
 		return 0;
 	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	if (tracked) {
@@ -318,7 +408,7 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 			return 0;
 		drop_of_add(tracked->tree, DROP_BACKLOG_ADOPT, sk->sk_ack_backlog);
 	}
-	listening_note(sk, tracked);
+	listening_note(sk, tracked->tree, 0);
 	return 0;
 }
 
@@ -326,8 +416,8 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 SEC("iter/task_file")
 int discovery_connections(struct bpf_iter__task_file *ctx)
 {
-	struct listening_key key = {};
-	struct tracked *tracked, fresh = {};
+	struct listening_key key;
+	struct tracked fresh = {};
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct listening *found;
@@ -344,29 +434,17 @@ int discovery_connections(struct bpf_iter__task_file *ctx)
 	if (sk->__sk_common.skc_state != TCP_ESTABLISHED &&
 	    sk->__sk_common.skc_state != TCP_CLOSE_WAIT)
 		return 0;
-	key.net = (__u64)sk->__sk_common.skc_net.net;
-	key.port = sk->__sk_common.skc_num;
+	key = listening_at(sk);
 	found = bpf_map_lookup_elem(&listening, &key);
 	if (!found || bpf_sk_storage_get(&sockets, sk, 0, 0))
 		return 0;
-	if (!quota_take(QUOTA_SOCKETS, 0)) {
-		drop_of(found->tree, DROP_CONNECTION_QUOTA);
-		return 0;
-	}
-	fresh.port = key.port;
 	fresh.accepted = 1; /* before we came */
 	fresh.adopted = 1;
-	fresh.held = HELD_BY_CONNECTION;
 	tcp = (struct tcp_sock *)sk;
 	bytes_begin(&fresh.bytes, BPF_CORE_READ(tcp, copied_seq), BPF_CORE_READ(tcp, write_seq));
 	/* Listeners may share a port. A worker that no walk has joined yet is in none. */
 	tree = tree_of(task);
-	tracked_assign(&fresh, tree ? tree : found->tree);
-	tracked = bpf_sk_storage_get(&sockets, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!tracked) {
-		quota_give(QUOTA_SOCKETS);
-		drop_of(fresh.tree, DROP_SOCKET_STORAGE);
-	}
+	connection_make(sk, &fresh, tree ? tree : found->tree);
 	return 0;
 }
 

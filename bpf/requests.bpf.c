@@ -231,6 +231,7 @@ static inline void connection_established(struct sock *sk, const struct tcp_sock
 	lane_enter(sk);
 	/* Multipath TCP: data passes through another socket, unseen by the hooks above. */
 	if (bpf_core_field_exists(tcp->is_mptcp) && tcp->is_mptcp) {
+		drop_of(tracked->tree, DROP_MULTIPATH);
 		tracked->conn.closed = CONN_CLOSED;
 		tracked->bytes.counts = BYTES_AS_TOLD;
 		return;

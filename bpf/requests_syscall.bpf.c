@@ -133,9 +133,12 @@ static inline void connection_established(struct sock *sk, struct tracked *track
 {
 	__u64 key = (__u64)sk;
 
-	if (is_mptcp(sk))
+	if (is_mptcp(sk)) {
+		drop_of(tracked->tree, DROP_MULTIPATH);
 		bpf_map_delete_elem(&connections, &key);
-	else if (tracked->born_ns && syn_had_data(sk) && unread_bytes(sk))
+		return;
+	}
+	if (tracked->born_ns && syn_had_data(sk) && unread_bytes(sk))
 		connection_readable(tracked, BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt),
 				    tracked->born_ns, 0);
 }

@@ -30,6 +30,8 @@
 	DROP(CPU_UNKNOWN, "cpu_unknown", "thread event on a CPU that was not possible at start")   \
 	DROP(BACKLOG_ADOPT, "connection_untracked",                                                \
 	     "in an accept queue when the exporter started")                                       \
+	DROP(MULTIPATH, "multipath_tcp",                                                           \
+	     "connection by Multipath TCP: its requests are not measured")                         \
 	DROP(UNPAIRED, "request_unpaired", "request whose arrival was not seen: in no histogram")  \
 	DROP(SKIPPED, "program_skipped", "event while the same program ran on that CPU")           \
 	DROP(STALE, "slot_stale", "event of a socket whose workload was already retired")          \

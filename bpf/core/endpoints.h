@@ -254,15 +254,19 @@ static inline int is_tcp(const struct sock *sk)
 	return sk->sk_protocol == IPPROTO_TCP;
 }
 
+/* The socket of any kind that @file is; NULL if it is none. */
+static inline struct sock *file_sock(struct file *file)
+{
+	struct socket *socket = bpf_sock_from_file(file);
+
+	return socket ? socket->sk : NULL;
+}
+
 /* The TCP socket that @file is; NULL if it is none. */
 static inline struct sock *file_tcp_sock(struct file *file)
 {
-	struct socket *socket = bpf_sock_from_file(file);
-	struct sock *sk;
+	struct sock *sk = file_sock(file);
 
-	if (!socket)
-		return NULL;
-	sk = socket->sk;
 	return sk && is_tcp(sk) ? sk : NULL;
 }
 

@@ -59,6 +59,7 @@ enum {
 #define O_NONBLOCK 04000
 #define EAGAIN 11
 #define IPPROTO_TCP 6
+#define IPPROTO_MPTCP 262
 #define SOCK_DONE 1 /* bit of skc_flags: a FIN has come */
 #define SOCK_NOSPACE 2 /* bit of socket.flags: who sends waits for room */
 #define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */

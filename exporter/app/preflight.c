@@ -18,6 +18,7 @@
 #define PID_NAMESPACE_INITIAL "pid:[4026531836]"
 #define KTHREADD_PID 2
 #define STAT_BYTES 1024
+#define PROTOCOLS_BYTES (16 * 1024)
 
 #define LOST_WITHOUT_PROC                                                                    \
 	"services are named after their thread only, as unit, container and executable are " \
@@ -48,6 +49,25 @@ static bool proc_shows_others(const char *proc_root)
 	return fd >= 0 && proc_file_read(fd, "stat", stat, sizeof(stat), NULL) == 0;
 }
 
+/*
+ * By /proc/net/protocols, of the network namespace that this process is in: a line for each
+ * protocol, with its name, the size of a socket, and how many there are.
+ */
+static unsigned long multipath_sockets(int self_fd)
+{
+	char text[PROTOCOLS_BYTES], name[16], *rest = text, *line;
+	unsigned long sum = 0, sockets;
+
+	if (self_fd < 0 || proc_file_read(self_fd, "net/protocols", text, sizeof(text), NULL))
+		return 0;
+	while ((line = strsep(&rest, "\n"))) {
+		if (sscanf(line, "%15s %*u %lu", name, &sockets) == 2 &&
+		    strncmp(name, "MPTCP", strlen("MPTCP")) == 0)
+			sum += sockets;
+	}
+	return sum;
+}
+
 void preflight_machine_read(const char *proc_root, struct preflight_machine *out)
 {
 	_cleanup_(cleanup_close) int self_fd = proc_open_self(proc_root);
@@ -58,6 +78,7 @@ void preflight_machine_read(const char *proc_root, struct preflight_machine *out
 		.proc_mounted = self_fd >= 0,
 		.proc_initial = self_fd >= 0 && proc_is_initial(self_fd),
 		.proc_all = proc_shows_others(proc_root),
+		.multipath = multipath_sockets(self_fd),
 	};
 	cgroup_hierarchies_read(proc_root, &out->cgroups);
 	if (uname(&name) == 0)
@@ -190,6 +211,23 @@ static void add_proc(struct preflight *preflight, const struct preflight_machine
 			"add CAP_SYS_PTRACE, or mount /proc without hidepid");
 }
 
+/* No fault of the machine, and so never one here: but a client that speaks it is not measured. */
+static void add_multipath(struct preflight *preflight, unsigned long sockets)
+{
+	struct preflight_row *row = row_add(preflight, PREFLIGHT_KERNEL,
+					    "plain TCP to listeners of Multipath TCP", true);
+	char reason[REFUSAL_REASON_BYTES];
+
+	if (!sockets)
+		return;
+	snprintf(
+		reason, sizeof(reason),
+		"sockets of Multipath TCP in this network namespace: %lu; connections whose client "
+		"speaks it too are counted (multipath_tcp), not measured",
+		sockets);
+	row_say(row, reason, "");
+}
+
 static void add_cgroups(struct preflight *preflight, const struct cgroup_hierarchies *cgroups)
 {
 	bool ok = cgroups->v2 || cgroups->v1;
@@ -221,6 +259,7 @@ void preflight_add_machine(struct preflight *preflight, const struct preflight_m
 		row_say(row, KERNEL_TYPES, "");
 	else
 		row_say(row, "not in " KERNEL_TYPES, REFUSAL_REMEDY_BTF);
+	add_multipath(preflight, machine->multipath);
 	add_proc(preflight, machine);
 	if (machine->proc_mounted)
 		add_cgroups(preflight, &machine->cgroups);

@@ -60,6 +60,7 @@ struct preflight_machine {
 	bool proc_mounted;
 	bool proc_initial; /* /proc/self is in the initial PID namespace, whose ids BPF sees */
 	struct cgroup_hierarchies cgroups;
+	unsigned long multipath; /* sockets of Multipath TCP in this network namespace */
 	bool proc_all; /* processes of other users are visible: no hidepid, or it is overridden */
 };
 

@@ -340,6 +340,24 @@ Test(preflight, compares_the_kernel_with_what_is_off)
 	}
 }
 
+Test(preflight, says_what_of_multipath_tcp_is_not_measured)
+{
+	_cleanup_(cleanup_free) struct check *check = check_new(true, true, true);
+	struct preflight_machine machine = good_machine;
+	const struct preflight_row *row;
+
+	preflight_add_machine(&check->preflight, &machine);
+	row = row_of(check, "plain TCP to listeners of Multipath TCP");
+	cr_expect(row->ok);
+	cr_expect_str_empty(row->reason);
+	machine.multipath = 7;
+	check->preflight.rows_len = 0;
+	preflight_add_machine(&check->preflight, &machine);
+	row = row_of(check, "plain TCP to listeners of Multipath TCP");
+	cr_expect(row->ok);
+	cr_expect(strstr(row->reason, ": 7;"), "%s", row->reason);
+}
+
 Test(refusal, knows_that_the_oldest_kernel_depends_on_the_machine)
 {
 	cr_expect_eq(refusal_oldest_minor("x86_64"), 15);
