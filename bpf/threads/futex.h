@@ -117,14 +117,26 @@ static inline __u32 futex_see_code(const struct futex_wait *wait, const struct s
 	return futex_code_is_lock(wait, &sight);
 }
 
-static inline __u32 futex_see_rwlock(const struct futex_wait *wait)
+static inline __u32 futex_see_owner(const struct sleeper *sleeper)
 {
+	struct futex_sight sight = {};
+
+	bpf_probe_read_user(sight.code, sizeof(sight.code),
+			    (const void *)(sleeper->ip - sizeof(sight.code)));
+	return futex_owner_is_lock(&sight);
+}
+
+static inline __u32 futex_see_rwlock(struct task_struct *task, const struct futex_wait *wait)
+{
+	__u64 hash = word_of(task, futex_rwlock(wait)), known = word_look_up(hash);
 	struct futex_sight sight = {};
 
 	bpf_probe_read_user(sight.rwlock, sizeof(sight.rwlock), (const void *)futex_rwlock(wait));
 	if (wait->timed && wait->expected == 2)
 		bpf_probe_read_user(sight.words, sizeof(sight.words), (const void *)wait->word);
-	return futex_rwlock_is_lock(wait, &sight);
+	if (rwlock_is_held(wait, sight.rwlock) && !word_is_lock(known))
+		word_note(hash, (known & ~WORD_TAG) | WORD_SCORE_LOCK);
+	return futex_rwlock_is_lock(wait, &sight, word_is_lock(known));
 }
 
 /* Returns the address of the lock. */
@@ -186,8 +198,10 @@ VERIFIED_ALONE __u64 futex_lock(struct thread *thread, const struct sleeper *sle
 		return wait.word;
 	case FUTEX_ASK_CODE:
 		return futex_see_code(&wait, sleeper) ? wait.word : 0;
+	case FUTEX_ASK_OWNER:
+		return futex_see_owner(sleeper) ? wait.word : 0;
 	case FUTEX_ASK_RWLOCK:
-		return futex_see_rwlock(&wait) ? wait.word : 0;
+		return futex_see_rwlock(task, &wait) ? wait.word : 0;
 	case FUTEX_ASK_KEY:
 		return futex_see_key(&wait);
 	case FUTEX_ASK_WORD:
@@ -197,13 +211,15 @@ VERIFIED_ALONE __u64 futex_lock(struct thread *thread, const struct sleeper *sle
 	}
 }
 
-/* The same for a task that is not current, whose memory cannot be seen: only what is certain. */
+/* The same for a task that is not current, whose memory cannot be seen: by the value alone. */
 static inline __u64 futex_lock_of_other(const struct sleeper *sleeper)
 {
 	struct futex_wait wait;
+	__u32 asks;
 
 	futex_wait_read(sleeper, &wait);
-	return futex_ask(&wait) == FUTEX_LOCK ? wait.word : 0;
+	asks = futex_ask(&wait);
+	return asks == FUTEX_LOCK || asks == FUTEX_ASK_OWNER ? wait.word : 0;
 }
 
 #endif

@@ -20,8 +20,10 @@ static bool is_lock(const struct futex_wait *wait, const struct futex_sight *sig
 		return true;
 	case FUTEX_ASK_CODE:
 		return futex_code_is_lock(wait, sight);
+	case FUTEX_ASK_OWNER:
+		return futex_owner_is_lock(sight);
 	case FUTEX_ASK_RWLOCK:
-		return futex_rwlock_is_lock(wait, sight);
+		return futex_rwlock_is_lock(wait, sight, learnt);
 	case FUTEX_ASK_KEY:
 		return futex_key_is_lock(wait, sight);
 	case FUTEX_ASK_WORD:
@@ -62,6 +64,7 @@ static struct futex_sight sight_of(const struct recorded *row)
 	memcpy(sight.words, row->seen.words, sizeof(sight.words));
 	switch (futex_ask(&row->wait)) {
 	case FUTEX_ASK_CODE:
+	case FUTEX_ASK_OWNER:
 		memcpy(sight.code, row->seen.code, sizeof(sight.code));
 		break;
 	case FUTEX_ASK_RWLOCK:
@@ -119,10 +122,10 @@ Test(futex, a_word_that_says_who_has_the_lock_is_a_lock)
 	static const uint32_t ops[] = { 0, 128, 393, 265 };
 
 	for (size_t i = 0; i < LEN(ops); i++) {
-		expect_ask(FUTEX_LOCK, ops[i], OWNER | 1);
-		expect_ask(FUTEX_LOCK, ops[i], OWNER | 4194304);
-		expect_ask(FUTEX_LOCK, ops[i], OWNER | 0x40000000 | 4711);
-		expect_ask(FUTEX_LOCK, ops[i], 0x40000000 | 4711); /* musl's streams */
+		expect_ask(FUTEX_ASK_OWNER, ops[i], OWNER | 1);
+		expect_ask(FUTEX_ASK_OWNER, ops[i], OWNER | 4194304);
+		expect_ask(FUTEX_ASK_OWNER, ops[i], OWNER | 0x40000000 | 4711);
+		expect_ask(FUTEX_ASK_OWNER, ops[i], 0x40000000 | 4711); /* musl's streams */
 		expect_ask(FUTEX_PARK, ops[i], OWNER | 4194305);
 		expect_ask(FUTEX_PARK, ops[i], OWNER);
 		expect_ask(FUTEX_PARK, ops[i], 0);
@@ -310,6 +313,25 @@ Test(futex, a_wait_by_syscall_is_a_park_although_it_looks_like_a_mutex)
 	cr_expect(is_lock(&wait, &sight, false));
 }
 
+/* By syscall(3) of glibc and of musl, and by code that is neither. */
+Test(futex, a_program_s_own_futex_may_have_any_value)
+{
+	static const struct {
+		uint64_t last;
+		bool lock;
+	} codes[] = { { 0x050f08244c8b4c00ULL, false },
+		      { 0x050f18528b481072ULL, false },
+		      { 0x050f000000cab800ULL, true } };
+	static const uint32_t ops[] = { 0, 128, 393, 265 };
+
+	for (size_t i = 0; i < LEN(codes) * LEN(ops); i++) {
+		struct futex_wait wait = wait_for(ops[i % LEN(ops)], OWNER | 1);
+		struct futex_sight sight = { .code[3] = codes[i / LEN(ops)].last };
+
+		cr_expect_eq(is_lock(&wait, &sight, false), codes[i / LEN(ops)].lock, "%zu", i);
+	}
+}
+
 #endif
 
 /* Offset of the word in the rwlock, what is expected, and the eight words. */
@@ -336,6 +358,23 @@ Test(futex, a_rwlock_is_told_by_who_has_it)
 	cr_expect(rwlock(12, 3, RWLOCK(3, 1, 1, 3, 0, 0, 4711, 0)), "writer, written");
 	cr_expect(rwlock(0, 15, RWLOCK(15, 1, 1, 1, 0, 0, 4711, 0)),
 		  "reader that lets writers pass");
+}
+
+Test(futex, a_rwlock_that_is_known_may_just_have_been_given_back)
+{
+	struct futex_wait wait = wait_for(393, 3);
+	struct futex_sight sight = RWLOCK(0, 1, 1, 0, 0, 0, 0, 0);
+
+	wait.word = WORD + 12;
+	cr_expect(!is_lock(&wait, &sight, false));
+	cr_expect(is_lock(&wait, &sight, true));
+	for (int other = 2; other < 8; other++) {
+		if (other == 6)
+			continue; /* who writes now */
+		sight = RWLOCK(0, 1, 1, 0, 0, 0, 0, 0);
+		sight.rwlock[other] = 4;
+		cr_expect(!is_lock(&wait, &sight, true), "%d", other);
+	}
 }
 
 Test(futex, what_is_not_held_or_no_rwlock_is_a_park)
