@@ -122,26 +122,20 @@ static inline struct listening_key listening_at(const struct sock *sk)
 				       .port = sk->__sk_common.skc_num };
 }
 
-/*
- * The state of a connection of @tree; NULL, and counted, if it cannot have any.
- */
-static inline struct tracked *connection_make(struct sock *sk, struct tracked *fresh, __u32 tree)
+/* Gives a connection of @tree its state, or counts that it cannot have any. */
+static inline void connection_make(struct sock *sk, struct tracked *fresh, __u32 tree)
 {
-	struct tracked *tracked;
-
 	if (!quota_take(QUOTA_SOCKETS, 0)) {
 		drop_of(tree, DROP_CONNECTION_QUOTA);
-		return NULL;
+		return;
 	}
 	fresh->port = sk->__sk_common.skc_num;
 	fresh->held = HELD_BY_CONNECTION;
 	tracked_assign(fresh, tree);
-	tracked = bpf_sk_storage_get(&sockets, sk, fresh, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!tracked) {
+	if (!bpf_sk_storage_get(&sockets, sk, fresh, BPF_SK_STORAGE_GET_F_CREATE)) {
 		quota_give(QUOTA_SOCKETS);
 		drop_of(fresh->tree, DROP_SOCKET_STORAGE);
 	}
-	return tracked;
 }
 
 /*
@@ -166,11 +160,12 @@ static inline void connection_seek(struct sock *sk)
  * A child's first event: the kernel has just copied the listener's state to it. Beyond the quota it
  * is taken away again, before anything else has looked at it.
  */
-static inline void connection_born(struct sock *sk)
+static inline void connection_born(__u32 copy, struct sock *sk)
 {
 	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
 
-	if (!tracked && listens_multipath)
+	/* Another copy may have taken it away. */
+	if (!tracked && listens_multipath && !copy)
 		connection_seek(sk);
 	if (!tracked || tracked->held == HELD_BY_CONNECTION)
 		return;
@@ -210,7 +205,7 @@ SOFTIRQ_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, in
 	if (oldstate != TCP_LISTEN)
 		return 0;
 	if (newstate == TCP_SYN_RECV)
-		connection_born(sk);
+		connection_born(copy, sk);
 	if (newstate != TCP_CLOSE)
 		return 0;
 	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);

@@ -58,22 +58,28 @@ static inline __u64 left_ns(const struct tcp_sock *tcp, __u32 *sent_seq)
 	return left_seq == *sent_seq ? tcp->tcp_clock_cache : bpf_ktime_get_ns();
 }
 
-/* Whether there is no room, and whoever sent or asked has been told so. */
-static inline int socket_is_full(const struct sock *sk)
+/*
+ * Whether the send that ends now found no room for all of it: it has set SOCK_NOSPACE
+ * (tcp_sendmsg_locked()), as a poll may have before that, and there is no room
+ * (sk_stream_memory_free()).
+ */
+static inline int send_was_cut(struct sock *sk, const struct tcp_sock *tcp)
 {
 	struct socket *socket = PLAIN(struct sock, sk)->sk_socket;
+	__u32 lowat = tcp->notsent_lowat;
 
-	return socket && socket->flags & (1UL << SOCK_NOSPACE);
+	if (!socket || !(socket->flags & (1UL << SOCK_NOSPACE)))
+		return 0;
+	return sk->sk_wmem_queued >= sk->sk_sndbuf ||
+	       (lowat && tcp->write_seq - tcp->snd_nxt >= lowat);
 }
 
 static inline void stream_read(struct sock *sk, const struct tcp_sock *tcp, struct stream *stream)
 {
 	*stream = (struct stream){
-		.left_seq = tcp->snd_nxt, /* first, as in left_ns() */
 		.sent_seq = tcp->write_seq,
 		.acked_seq = tcp->snd_una,
 		.unread = unread_bytes(sk, tcp),
-		.full = socket_is_full(sk),
 	};
 }
 
@@ -167,7 +173,7 @@ SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, 
 	reading.arrived = conn_take(&tracked->conn);
 	if (tracked->conn.protocol == PROTOCOL_NEW)
 		reading_first(tracked, tcp->copied_seq - ret, &reading);
-	if (!tracked->conn.read_ns)
+	if (conn_is_unread(&tracked->conn))
 		reading.arrived = first_arrival(tracked, tcp, reading.arrived);
 	conn_left(&tracked->conn, unread_bytes(sk, tcp));
 	reading.sent_seq = tcp->write_seq;
@@ -203,13 +209,15 @@ SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, 
 	tracked = tracked_of(sk);
 	if (!tracked)
 		return 0;
-	sending.full = socket_is_full(sk);
+	tcp = tcp_of(sk);
+	if (!tcp)
+		return 0;
+	sending.full = send_was_cut(sk, tcp);
 	if (ret <= 0) {
 		conn_tried(&tracked->conn, sending.full);
 		return 0;
 	}
-	tcp = tcp_of(sk);
-	if (!tcp || !event_is_new(copy, &tracked->sent_seq, tcp->write_seq))
+	if (!event_is_new(copy, &tracked->sent_seq, tcp->write_seq))
 		return 0;
 	sending.now = left_ns(tcp, &sending.sent_seq);
 	if (!tracked->accepted || bytes_are_many(sending.sent_seq, tracked->bytes.sent_seq))
@@ -229,6 +237,8 @@ static inline void connection_established(struct sock *sk, const struct tcp_sock
 {
 	tracked_find_port(tracked, sk);
 	lane_enter(sk);
+	if (conn_is_new(&tracked->conn))
+		tracked->conn.start_seq = tcp->write_seq;
 	/* Multipath TCP: data passes through another socket, unseen by the hooks above. */
 	if (bpf_core_field_exists(tcp->is_mptcp) && tcp->is_mptcp) {
 		drop_of(tracked->tree, DROP_MULTIPATH);

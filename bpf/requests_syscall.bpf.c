@@ -68,11 +68,17 @@ static inline __u64 left_ns(struct sock *sk)
 }
 
 /* As in the socket backend. */
-static inline int socket_is_full(struct sock *sk)
+static inline int send_was_cut(struct sock *sk)
 {
 	struct socket *socket = BPF_CORE_READ(sk, sk_socket);
+	struct tcp_sock *tcp = (struct tcp_sock *)sk;
+	__u32 lowat;
 
-	return socket && BPF_CORE_READ(socket, flags) & (1UL << SOCK_NOSPACE);
+	if (!socket || !(BPF_CORE_READ(socket, flags) & (1UL << SOCK_NOSPACE)))
+		return 0;
+	lowat = BPF_CORE_READ(tcp, notsent_lowat);
+	return BPF_CORE_READ(sk, sk_wmem_queued) >= BPF_CORE_READ(sk, sk_sndbuf) ||
+	       (lowat && BPF_CORE_READ(tcp, write_seq) - BPF_CORE_READ(tcp, snd_nxt) >= lowat);
 }
 
 static inline void stream_read(struct sock *sk, struct stream *stream)
@@ -80,11 +86,9 @@ static inline void stream_read(struct sock *sk, struct stream *stream)
 	struct tcp_sock *tcp = (struct tcp_sock *)sk;
 
 	*stream = (struct stream){
-		.left_seq = BPF_CORE_READ(tcp, snd_nxt), /* first, as in left_ns() */
 		.sent_seq = sent_sequence(sk),
 		.acked_seq = BPF_CORE_READ(tcp, snd_una),
 		.unread = unread_bytes(sk),
-		.full = socket_is_full(sk),
 	};
 }
 
@@ -138,6 +142,8 @@ static inline void connection_established(struct sock *sk, struct tracked *track
 		bpf_map_delete_elem(&connections, &key);
 		return;
 	}
+	if (conn_is_new(&tracked->conn))
+		tracked->conn.start_seq = sent_sequence(sk);
 	if (tracked->born_ns && syn_had_data(sk) && unread_bytes(sk))
 		connection_readable(tracked, BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt),
 				    tracked->born_ns, 0);
@@ -274,7 +280,7 @@ static inline __u64 first_arrival(struct tracked *tracked, struct sock *sk, __u6
 {
 	__u64 born = tracked->born_ns;
 
-	if (!born || tracked->conn.read_ns)
+	if (!born || !conn_is_unread(&tracked->conn))
 		return arrived;
 	return arrived && !syn_had_data(sk) ? arrived : born;
 }
@@ -328,7 +334,7 @@ static inline void descriptor_sent(__u32 copy, struct task_struct *task, __u32 f
 
 	if (!tracked)
 		return;
-	sending.full = socket_is_full(sk);
+	sending.full = send_was_cut(sk);
 	if (bytes < 0) {
 		conn_tried(&tracked->conn, sending.full);
 		return;

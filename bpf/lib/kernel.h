@@ -274,6 +274,8 @@ struct sock {
 	struct socket *sk_socket;
 	__u16 sk_protocol;
 	int sk_err;
+	int sk_wmem_queued;
+	int sk_sndbuf;
 	__u32 sk_ack_backlog;
 	__u32 sk_max_ack_backlog;
 	struct bpf_local_storage *sk_bpf_storage;
@@ -293,6 +295,7 @@ struct tcp_sock {
 	volatile __u32 write_seq;
 	volatile __u32 snd_nxt;
 	__u32 snd_una;
+	__u32 notsent_lowat;
 	__u32 srtt_us; /* smoothed round trip time, times 8 */
 	__u64 bytes_received; /* for which rcv_nxt has moved */
 	__u64 bytes_acked; /* for which snd_una has moved */

@@ -72,19 +72,17 @@ struct conn {
 	__u64 read_ns; /* first read of the request in progress: with the phase, which one it is */
 	__u64 queue_ns; /* how long it had waited, or QUEUE_UNKNOWN; see machine/opening.h */
 	__u64 settled_ns; /* last send of the request that the sweep ended last; 0 if none */
-	__u32 start_seq; /* what had been sent before it (tcp_sock.write_seq) */
+	__u32 start_seq; /* what had been sent before it, or nothing (tcp_sock.write_seq) */
 	__u32 closed;
 	__u64 thread; /* who is at the request: address of its struct thread, or 0 */
 	__u32 tid; /* and its id */
 	__u8 paused : 1; /* its answer has come in pieces, with time between */
-	__u8 upload : 1; /* HTTP/1: it may have a body */
 	__u8 head : 3; /* an interim answer before its own is under way: HEAD_, see answers.h */
 	__u8 interim : 1; /* there have been interim answers on this connection */
 	__u8 answered : 1; /* a request of it has been answered */
-	__u8 tunnel : 1; /* HTTP/1: the request is for a connection to somewhere else */
-	__u8 protocol : 4;
 	__u8 wanting : 1; /* TCP took less than was sent last: the server waits for room */
 	__u8 greeted : 1; /* the server has spoken first */
+	__u8 protocol;
 	__u16 taken; /* bytes read of the request in progress; no more than there is room for */
 	__u32 told_seq; /* write_seq at the last send that was told */
 	__u32 swept_seq; /* and when the sweep passed last */
@@ -102,8 +100,12 @@ struct conn {
 	};
 	__u8 mixed; /* how often the client did not wait for answers, see MIXED_MANY */
 	__u8 crosses; /* what waits came before the client had got all that was sent */
-	__u8 crossed; /* and so did the request in progress */
+	/* Reads only write what follows. */
 	__u8 doubt; /* whether the request in progress is one: DOUBT_ */
+	__u8 crossed : 1; /* it came before the client had got all that was sent */
+	__u8 upload : 1; /* HTTP/1: it may have a body */
+	__u8 tunnel : 1; /* HTTP/1: it is for a connection to somewhere else */
+	__u8 opens : 1; /* it was the first, and nothing had been sent before */
 };
 #define CONN_HEAD_BYTES offsetof(struct conn, told_seq) /* what machine/binding.h looks at */
 _Static_assert(offsetof(struct conn, arrived_ns) == 64, "struct conn is not in cache lines");
@@ -111,10 +113,8 @@ _Static_assert(offsetof(struct conn, arrived_ns) == 64, "struct conn is not in c
 /* What TCP knows of a connection. */
 struct stream {
 	__u32 sent_seq; /* write_seq: after the last byte that it was given */
-	__u32 left_seq; /* snd_nxt: ... that it has transmitted */
 	__u32 acked_seq; /* snd_una: ... that the client has acknowledged */
 	int unread; /* bytes that arrived are still there */
-	int full; /* there is no room, and whoever asked has been told so */
 	int leaving; /* the server closes, of its own accord */
 	int reset; /* the client has reset it */
 	int quiet; /* its endpoint has answered nothing yet */
@@ -144,9 +144,9 @@ struct sending {
 	__u32 sent_seq; /* write_seq after it */
 	__u32 bytes;
 	__u32 begins; /* BEGINS_, where conn_asks_sent_bytes() */
-	int full; /* as in struct stream, after it */
+	int full; /* there was no room for all of it */
 	int left; /* as in struct stream, where conn_asks_left() */
-	int over; /* nobody was at the answer any more, where conn_asks_over() */
+	__u64 over; /* the phase in which nobody was at the answer any more; see conn_asks_over() */
 	__u64 opened_ns; /* as in struct stream, where conn_is_new() */
 	__u64 socket; /* as in struct reading */
 };

@@ -21,7 +21,7 @@ static inline void conn_fin(struct conn *conn, __u64 now)
 
 /*
  * When the request in service began to arrive, as far as it was seen. The wait of the first one
- * began before that, if the server has spoken first.
+ * began before that, if the server has spoken first: of it the last arrival is known.
  */
 static inline __u64 conn_first_ns(const struct conn *conn)
 {

@@ -18,6 +18,12 @@ static inline int conn_is_new(const struct conn *conn)
 	return !conn->read_ns && !conn->told_seq;
 }
 
+/* Whether nothing at all has been read. */
+static inline int conn_is_unread(const struct conn *conn)
+{
+	return !conn->read_ns && !conn->preamble.version;
+}
+
 /* Whether the server has spoken, and the first request is still to come. */
 static inline int conn_is_greeted(const struct conn *conn)
 {
@@ -35,9 +41,9 @@ static inline __u32 conn_greet(struct conn *conn, const struct sending *sending)
 {
 	__u64 opened = sending->opened_ns;
 
-	if (conn->fin_ns)
-		return conn_gave_up(conn, opened);
 	conn->greeted = 1;
+	if (conn->fin_ns && !conn->arrived_ns)
+		return conn_gave_up(conn, opened);
 	conn->queue_ns = sending->now > opened ? sending->now - opened : 0;
 	return REQUEST_GREETED;
 }

@@ -161,8 +161,10 @@ static inline __u32 conn_read(struct conn *conn, const struct reading *reading,
 	__u32 start = conn->start_seq, events = REQUEST_BEGAN;
 
 	/* Its first bytes may have been taken for a request's. */
-	if (reading_has_preamble(reading))
+	if (reading_has_preamble(reading)) {
 		__sync_val_compare_and_swap(&conn->phase, PHASE_SERVICE, PHASE_IDLE);
+		conn->read_ns = 0;
+	}
 	if (reading->begins == BEGINS_PREAMBLE)
 		return REQUEST_PREAMBLE;
 	seen = conn->phase;
@@ -175,6 +177,7 @@ static inline __u32 conn_read(struct conn *conn, const struct reading *reading,
 	if (reading->begins == BEGINS_PREFACE || conn_is_multiplexed(conn))
 		return conn_multiplexed(conn);
 	conn->doubt = conn_doubts(conn, reading); /* before the phase, as the rest */
+	conn->opens = !conn->read_ns && reading->sent_seq == start;
 	if (seen == PHASE_SERVICE) {
 		if (__sync_val_compare_and_swap(&conn->start_seq, start, reading->sent_seq) !=
 		    start)
@@ -282,8 +285,6 @@ static inline __u32 conn_sent(struct conn *conn, const struct sending *sending,
 
 	conn->told_seq = sending->sent_seq;
 	conn_tried(conn, sending->full);
-	if (sending->over)
-		return conn_answer_ended(conn, phase, ended) | REQUEST_UNREQUESTED;
 	if (sending->left)
 		return conn_withdraw(conn, now) | REQUEST_UNREQUESTED;
 	if (phase != PHASE_SERVICE && gone &&
@@ -293,6 +294,8 @@ static inline __u32 conn_sent(struct conn *conn, const struct sending *sending,
 		return conn_sent_interim(conn, sending, ended);
 	if (begins_answer(begins) && conn_may_answer_rest(conn))
 		return conn_read_with_rest(conn, now, ended);
+	if (sending->over && sending->over == phase)
+		return conn_answer_ended(conn, phase, ended) | REQUEST_UNREQUESTED;
 	if (phase == PHASE_IDLE)
 		return REQUEST_UNREQUESTED | (sending->opened_ns ? conn_greet(conn, sending) : 0);
 	if (phase == PHASE_SERVICE && sending->sent_seq == conn->start_seq)
@@ -413,8 +416,7 @@ static inline __u32 conn_closed(struct conn *conn, __u64 now, const struct strea
 
 /*
  * Whether the server is still handing over what it sends: it waits for room, or its send has given
- * bytes to TCP and has not returned. That there is no room is not enough: to poll for the next
- * request tells TCP the same as to poll for room (tcp_poll() sets SOCK_NOSPACE). Where nobody has
+ * bytes to TCP and has not returned. Where nobody has
  * told of bytes that were there at the last sweep already, no hook saw their send.
  */
 static inline int conn_sends(struct conn *conn, const struct stream *stream)
@@ -422,8 +424,7 @@ static inline int conn_sends(struct conn *conn, const struct stream *stream)
 	__u32 swept = conn->swept_seq;
 
 	conn->swept_seq = stream->sent_seq;
-	return (stream->full && conn->wanting) ||
-	       (stream->sent_seq != conn->told_seq && stream->sent_seq != swept);
+	return conn->wanting || (stream->sent_seq != conn->told_seq && stream->sent_seq != swept);
 }
 
 /* The sweep passes by: an answer that is old enough is complete, and ended with its last send. */

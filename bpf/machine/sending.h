@@ -25,14 +25,12 @@ static inline int conn_pauses(const struct conn *conn, __u64 now)
 }
 
 /*
- * Whether it takes the threads to tell if a send at @now still belongs to the answer before it: one
+ * Whether it takes the threads to tell if a send at @now still belongs to the answer of @phase: one
  * that is so old has ended, unless somebody is at it, or waits for room to go on. The sweep asks
  * the same, so that nothing depends on when it passes.
  */
-static inline int conn_asks_over(const struct conn *conn, __u64 now)
+static inline int conn_asks_over(const struct conn *conn, __u64 phase, __u64 now)
 {
-	__u64 phase = conn->phase;
-
 	return phase > PHASE_SERVICE && now >= phase + SETTLE_NS && !conn->wanting;
 }
 

@@ -16,6 +16,12 @@ static inline __u64 opening_greeted(const struct tracked *tracked)
 	return info && !(info->learned & LEARNED_CLIENT_FIRST) ? tracked->born_ns : 0;
 }
 
+/* Whether the first answer of a connection tells that clients speak first at its endpoint. */
+static inline int opening_is_client_s(const struct conn *conn)
+{
+	return conn->opens || conn->protocol == PROTOCOL_TLS || conn_is_http(conn);
+}
+
 /* Since when the client of a connection waits for the server to speak; 0: it does not. */
 VERIFIED_ALONE __u64 opening_waits(struct tracked *tracked)
 {

@@ -239,7 +239,8 @@ static inline void connection_answers(struct tracked *tracked)
 {
 	tracked->conn.answered = 1;
 	endpoint_learn(tracked,
-		       LEARNED_ANSWERS | (tracked->conn.greeted ? 0 : LEARNED_CLIENT_FIRST));
+		       LEARNED_ANSWERS |
+			       (opening_is_client_s(&tracked->conn) ? LEARNED_CLIENT_FIRST : 0));
 }
 
 /* What is at conn->thread; 0: nobody, or it cannot be read. */
@@ -272,14 +273,16 @@ static inline int sender_left(const struct tracked *tracked)
 
 /*
  * Whether nobody is at the answer any more after which the current task sends now. A send that
- * blocked is told when it returns, and began who knows when.
+ * blocks is told when it returns, and began who knows when: of those it has to be known that the
+ * thread has not slept in this one.
  */
 static inline int sender_resumes(const struct tracked *tracked, __u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_of(task);
 
-	if (thread && thread->syscall == task_syscall(task))
+	if (tracked->blocks &&
+	    (!thread || !thread->syscall || thread->syscall == task_syscall(task)))
 		return 0;
 	return !connection_held(tracked, now);
 }
@@ -289,6 +292,7 @@ VERIFIED_ALONE int connection_sent(struct tracked *tracked, struct sending *send
 {
 	struct endpoint_shard *shard;
 	struct request ended = {};
+	__u64 phase;
 	__u32 events;
 
 	if (!tracked || !sending || tracked->conn.closed || tracked->adopted)
@@ -299,8 +303,10 @@ VERIFIED_ALONE int connection_sent(struct tracked *tracked, struct sending *send
 					  : BEGINS_UNSEEN;
 	if (conn_asks_left(&tracked->conn))
 		sending->left = sender_left(tracked);
-	if (conn_asks_over(&tracked->conn, sending->now))
-		sending->over = sender_resumes(tracked, sending->now);
+	phase = tracked->conn.phase;
+	if (conn_asks_over(&tracked->conn, phase, sending->now) &&
+	    sender_resumes(tracked, sending->now))
+		sending->over = phase;
 	if (conn_is_new(&tracked->conn))
 		sending->opened_ns = opening_greeted(tracked);
 	events = conn_sent(&tracked->conn, sending, &ended);

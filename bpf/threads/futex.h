@@ -128,7 +128,8 @@ static inline __u32 futex_see_owner(const struct sleeper *sleeper)
 
 static inline __u32 futex_see_rwlock(struct task_struct *task, const struct futex_wait *wait)
 {
-	__u64 hash = word_of(task, futex_rwlock(wait)), known = word_look_up(hash);
+	/* One byte on: what Rust's locks are known for is another matter. */
+	__u64 hash = word_of(task, futex_rwlock(wait) + 1), known = word_look_up(hash);
 	struct futex_sight sight = {};
 
 	bpf_probe_read_user(sight.rwlock, sizeof(sight.rwlock), (const void *)futex_rwlock(wait));

@@ -7,6 +7,7 @@ their first request, and they are queued as long.
 import concurrent.futures
 import ftplib
 import signal
+import socket
 import time
 
 import pytest
@@ -156,6 +157,46 @@ def test_what_comes_before_the_greeting_waits_once(exporter, start, connect):
         end = exporter.wait_for_end(server.port, count, unrequested=count)
         waited = end.seconds("queue") - before.seconds("queue")
         assert HELD_SECONDS <= waited <= time.monotonic() - began
+
+
+def test_who_has_said_all_before_the_greeting_waits_for_it(exporter, start, connect):
+    """And tells nothing of who speaks first."""
+    server = start(Service, "talker", script="wait,write:100,read:100,write:100")
+    exporter.workload_of(server.port)
+    for count in range(1, 3):
+        before = exporter.endpoint(server.port)
+        client = connect(server.port)
+        client.sendall(b"q" * ANSWER_BYTES)
+        client.shutdown(socket.SHUT_WR)
+        exporter.wait_for_endpoint(server.port, lambda end: end.gauges()[0], 1)
+        time.sleep(HELD_SECONDS)
+        server.ask("go")
+        receive(client, 2 * ANSWER_BYTES)
+        client.close()
+        end = exporter.wait_for_end(server.port, count, unrequested=count)
+        assert end.seconds("queue") - before.seconds("queue") >= HELD_SECONDS
+    with connect(server.port) as silent:
+        exporter.wait_for_endpoint(server.port, Endpoint.gauges, (1, 0, 0, 1))
+        server.ask("go")
+        receive(silent)
+
+
+def test_a_connection_older_than_the_exporter_tells_nothing(exporters, start, connect):
+    server = start(Service, "pool_server", workers=2, greets=1)
+    older = connect(server.port)
+    receive(older)
+    exporter = exporters()
+    exporter.workload_of(server.port)
+    exchange(older)
+    greeting(connect, server.port)
+    exporter.wait_for_endpoint(server.port, Endpoint.counts, (1, 1, 1))
+    server.ask("stuck")
+    waiting = [connect(server.port) for _ in range(CLIENTS)]
+    exporter.wait_for_endpoint(server.port, lambda end: end.gauges()[0], CLIENTS)
+    server.ask("release")
+    for client in (older, *waiting):
+        client.close()
+    exporter.wait_for_endpoint(server.port, Endpoint.gauges, (0, 0, 0, 0))
 
 
 def test_who_gives_up_before_the_greeting_has_abandoned_it(exporter, start, connect):

@@ -123,6 +123,22 @@ def test_a_loop_serves_as_long_as_tcp_has_not_taken_the_answer(
         assert end.seconds("service") < stalled
 
 
+def test_what_is_sent_where_no_poller_found_room_may_be_all(exporter, start):
+    """The first send leaves less than a third, a poll says so, and there is still room for more."""
+    port, sizes = free_port(), (220_000, 10_000)
+    servers.asyncio(start, port, sizes[0], 0.1, sizes[1], selector="PollSelector")
+    client = slow_client(port)
+    exporter.workload_of(port)
+    client.sendall(REQUEST)
+    receive(client, 1)
+    time.sleep(2 * SWEEP_SECONDS)
+    exporter.wait_for_endpoint(port, lambda end: end.gauges(), (0, 0, 0, 1))
+    assert exporter.endpoint(port).counts() == (1, 1, 1)
+    receive(client, sum(sizes) - 1)
+    client.close()
+    exporter.wait_for_end(port, 1)
+
+
 @pytest.mark.bounds
 @pytest.mark.parametrize("scraped", [False, True], ids=["unscraped", "scraped"])
 def test_an_answer_of_a_loop_ends_where_it_pauses(exporter, start, scraped):

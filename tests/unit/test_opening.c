@@ -60,6 +60,46 @@ Test(opening, what_was_not_seen_to_arrive_stays_unknown)
 	EXPECT_LAST(wire, QUEUE_UNKNOWN, 70);
 }
 
+Test(opening, who_has_said_all_may_still_wait)
+{
+	struct wire wire = opened();
+
+	wire_arrive(&wire, LATE);
+	conn_fin(&wire.conn, T0 + LATE);
+	cr_expect_eq(wire_send(&wire, 3 * LATE), GREETED);
+	wire_read(&wire, 3 * LATE + 10);
+	wire_send(&wire, 3 * LATE + 20);
+	wire_close(&wire, 4 * LATE);
+	EXPECT_LAST(wire, 3 * LATE - 100 + 10, 10);
+	cr_expect_eq(wire.abandoned_queued, 0);
+}
+
+/* By what had been sent when it was read, as the hook of a send may be late. */
+Test(opening, a_client_opens_where_nothing_had_been_sent)
+{
+	struct wire wire = wire_open();
+
+	wire.conn.start_seq = wire.write_seq;
+	wire_arrive(&wire, 110);
+	wire_read(&wire, 120);
+	cr_expect(wire.conn.opens);
+	wire_send(&wire, 130);
+	wire_arrive(&wire, 140);
+	wire_read(&wire, 150);
+	cr_expect_not(wire.conn.opens, "not the first");
+
+	wire = wire_open();
+	wire.conn.start_seq = wire.write_seq;
+	wire_write(&wire);
+	wire_arrive(&wire, 110);
+	wire_read(&wire, 120);
+	cr_expect_not(wire.conn.opens);
+	wire = wire_open();
+	wire_arrive(&wire, 110);
+	wire_read(&wire, 120);
+	cr_expect_not(wire.conn.opens, "older than we are");
+}
+
 Test(opening, a_greeting_of_many_sends_is_one)
 {
 	struct wire wire = greeted();
@@ -127,7 +167,6 @@ Test(opening, who_only_looks_in_waits_for_nothing)
 	wire = opened();
 	conn_fin(&wire.conn, T0 + 200);
 	cr_expect_eq(wire_send(&wire, LATE), REQUEST_UNREQUESTED);
-	cr_expect_not(wire.conn.greeted);
 
 	wire = opened();
 	stream.reset = true;

@@ -181,7 +181,6 @@ static inline struct stream wire_stream(const struct wire *wire)
 {
 	return (struct stream){
 		.sent_seq = wire->write_seq,
-		.left_seq = wire->write_seq,
 		.acked_seq = wire->write_seq,
 		.unread = wire->conn.arrived_ns != 0,
 		.opened_ns = conn_is_new(&wire->conn) ? wire->opened : 0,
