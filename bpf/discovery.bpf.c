@@ -99,6 +99,12 @@ static inline int walk_may_help(void)
 	return quota_has_room(QUOTA_SOCKETS, 1) && quota_has_room(QUOTA_THREADS, 1);
 }
 
+static inline void walk_ask(void)
+{
+	if (walk_may_help())
+		listeners_ask_walk();
+}
+
 /*
  * The process of @task listens on @sk. Where it, or the socket, cannot have state just now (the
  * allocator's cache is empty), user space shall walk the descriptors; what comes before that founds
@@ -111,8 +117,8 @@ static inline struct tracked *listener_found(struct sock *sk, struct task_struct
 	struct tracked *tracked = listener_track(sk,
 						 leader ? tree_found_by(leader_task, leader) : 0);
 
-	if ((!leader || !tracked) && walk_may_help())
-		listeners_ask_walk();
+	if (!leader || !tracked)
+		walk_ask();
 	return tracked;
 }
 
@@ -120,6 +126,14 @@ static inline struct listening_key listening_at(const struct sock *sk)
 {
 	return (struct listening_key){ .net = (__u64)sk->__sk_common.skc_net.net,
 				       .port = sk->__sk_common.skc_num };
+}
+
+/* The tree of who listens there; NULL if it has ended. */
+static inline struct tree *listening_owner(const struct listening *found)
+{
+	struct tree *tree = tree_at(found->tree);
+
+	return tree && tree->flags & TREE_USED && tree->start_ns == found->start_ns ? tree : NULL;
 }
 
 /* Gives a connection of @tree its state, or counts that it cannot have any. */
@@ -147,12 +161,8 @@ static inline void connection_seek(struct sock *sk)
 	struct listening_key key = listening_at(sk);
 	struct listening *found = bpf_map_lookup_elem(&listening, &key);
 	struct tracked fresh = {};
-	struct tree *tree;
 
-	if (!found || !found->multipath)
-		return;
-	tree = tree_at(found->tree);
-	if (tree && tree->flags & TREE_USED && tree->start_ns == found->start_ns)
+	if (found && found->multipath && listening_owner(found))
 		connection_make(sk, &fresh, found->tree);
 }
 
@@ -321,8 +331,7 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 	}
 	leader = thread_make(task->group_leader, tracked->tree);
 	if (!leader) {
-		if (walk_may_help())
-			listeners_ask_walk();
+		walk_ask();
 		return;
 	}
 	process_join(task->group_leader, leader, tracked->tree);
@@ -357,14 +366,12 @@ static inline void multipath_found(struct sock *sk, struct task_struct *task)
 	__u32 index;
 
 	if (!leader) {
-		if (walk_may_help())
-			listeners_ask_walk();
+		walk_ask();
 		return;
 	}
-	owner = found ? tree_at(found->tree) : NULL;
+	owner = found ? listening_owner(found) : NULL;
 	index = leader->tree;
-	if (!index && owner && owner->start_ns == found->start_ns &&
-	    tree_has_place_of(owner, leader_task)) {
+	if (!index && owner && tree_has_place_of(owner, leader_task)) {
 		index = found->tree;
 		process_join(leader_task, leader, index);
 		__sync_fetch_and_or(&owner->flags, TREE_WALK);

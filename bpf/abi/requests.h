@@ -25,6 +25,7 @@
 #define LEARNED_ANSWERS 1U /* a request has been answered */
 #define LEARNED_SERVER_FIRST 2U /* the server has sent before it had read anything */
 #define LEARNED_CLIENT_FIRST 4U /* or has answered before it had sent anything else */
+#define LEARNED_FIRST (LEARNED_SERVER_FIRST | LEARNED_CLIENT_FIRST)
 
 struct endpoint_key {
 	__u32 tree;

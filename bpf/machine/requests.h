@@ -416,8 +416,8 @@ static inline __u32 conn_closed(struct conn *conn, __u64 now, const struct strea
 
 /*
  * Whether the server is still handing over what it sends: it waits for room, or its send has given
- * bytes to TCP and has not returned. Where nobody has
- * told of bytes that were there at the last sweep already, no hook saw their send.
+ * bytes to TCP and has not returned. Where nobody has told of bytes that were there at the last
+ * sweep already, no hook saw their send.
  */
 static inline int conn_sends(struct conn *conn, const struct stream *stream)
 {

@@ -30,7 +30,8 @@ VERIFIED_ALONE __u64 opening_waits(struct tracked *tracked)
 	if (!tracked || !tracked->born_ns || !conn_is_new(&tracked->conn))
 		return 0;
 	info = tracked_info(tracked);
-	return info && info->learned & LEARNED_SERVER_FIRST ? opening_greeted(tracked) : 0;
+	return info && (info->learned & LEARNED_FIRST) == LEARNED_SERVER_FIRST ? tracked->born_ns
+									       : 0;
 }
 
 #endif

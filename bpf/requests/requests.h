@@ -298,9 +298,7 @@ VERIFIED_ALONE int connection_sent(struct tracked *tracked, struct sending *send
 	if (!tracked || !sending || tracked->conn.closed || tracked->adopted)
 		return 0;
 	if (conn_asks_sent_bytes(&tracked->conn, sending))
-		sending->begins = call_is_about(&sending->socket)
-					  ? sent_begins(tracked, sending->bytes)
-					  : BEGINS_UNSEEN;
+		sending_look(tracked, sending);
 	if (conn_asks_left(&tracked->conn))
 		sending->left = sender_left(tracked);
 	phase = tracked->conn.phase;

@@ -108,4 +108,10 @@ VERIFIED_ALONE int sent_begins(struct tracked *tracked, __u32 bytes)
 	return sent.bytes ? BEGINS_ANSWER : BEGINS_INTERIM + sent.head;
 }
 
+static inline void sending_look(struct tracked *tracked, struct sending *sending)
+{
+	sending->begins = call_is_about(&sending->socket) ? sent_begins(tracked, sending->bytes)
+							  : BEGINS_UNSEEN;
+}
+
 #endif

@@ -18,6 +18,7 @@
 struct wire {
 	struct conn conn;
 	uint32_t write_seq; /* wraps round in the middle of every test */
+	bool left; /* nobody is at an answer any more, if it is asked */
 	uint64_t opened; /* where the server speaks first, as is known: when it was made */
 	int began, ended, answered, unrequested, abandoned_queued, abandoned_service, goodbyes;
 	int unanswered, multiplexed;
@@ -116,10 +117,13 @@ static inline void wire_write(struct wire *wire)
 
 static inline struct sending wire_sending(const struct wire *wire, uint64_t at, uint32_t bytes)
 {
+	uint64_t phase = wire->conn.phase;
+
 	return (struct sending){
 		.now = T0 + at,
 		.sent_seq = wire->write_seq,
 		.bytes = bytes,
+		.over = wire->left && conn_asks_over(&wire->conn, phase, T0 + at) ? phase : 0,
 		.opened_ns = conn_is_new(&wire->conn) ? wire->opened : 0,
 	};
 }
