@@ -77,13 +77,14 @@ endif
 
 # A suite fails as well if it leaves something behind.
 GUARD  := $(PYTHON) -B tests/guard.py
-PYTEST := $(GUARD) $(PYTHON) -m pytest -q -o cache_dir=$(abspath $(BUILD))/pytest
+CACHED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache
+PYTEST := $(GUARD) $(CACHED) $(PYTHON) -m pytest -q -o cache_dir=$(abspath $(BUILD))/pytest
 # What compares times (marked so) runs one after the other and on a quiet machine (test-times). All
 # others judge what a busy machine keeps, side by side, and have failed when they fail. Attacks fill
 # the tables of every exporter of the machine: one after the other.
 TIMES  := $(GUARD) $(PYTHON) -B tests/times/run.py
-SIDES  := $(shell expr 3 '*' $(CPUS))
-beside = $(PYTEST) -m 'not times' --numprocesses $(SIDES) --dist loadfile $(1)
+SIDES  := $(shell expr 4 '*' $(CPUS))
+beside = $(PYTEST) -m 'not times' --numprocesses $(SIDES) --dist loadgroup $(1)
 serial = $(PYTEST) -m 'not times' $(1)
 
 # What requests are about is tested with both backends.
@@ -94,7 +95,7 @@ LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle hand
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*/*.[ch] tests/*/*.[ch])
 
 .PHONY: help deps deps-test deps-bench deps-lint deps-kernels all bpf-all run demo test gate test-all test-built \
-        test-unit test-bpf test-live test-live-syscall test-kernels workloads bench bench-render bench-scrape lint format clean install readme
+        test-unit test-bpf test-live test-live-syscall test-services test-kernels workloads bench bench-render bench-scrape lint format clean install readme
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -130,7 +131,7 @@ demo: ## a thread-pool service under load, watched live in this terminal
 # What starts no exporter runs beside what does; all of it runs whatever fails, and ends with a table.
 # Attacks mostly wait, and come first: beside what computes most.
 TESTS_PURE := test-unit test-fuzz
-TESTS_REAL := test-hostile test-bpf test-live test-live-syscall test-dashboards
+TESTS_REAL := test-hostile test-bpf test-services test-live-syscall
 
 test: deps-test ## unit, machine, live and dashboard tests: what a change has to pass
 	$(Q)$(PYTHON) -B tests/run.py test-built -- $(TESTS_PURE) -- $(TESTS_REAL)
@@ -142,9 +143,9 @@ test-all: deps-test deps-lint deps-kernels ## everything; takes hours
 	$(Q)$(PYTHON) -B tests/run.py test-built -- lint $(TESTS_PURE) -- $(TESTS_REAL) \
 		-- $(TIMED) hostile test-mutants test-userlands test-kernels
 
+# What two tests that run beside each other may need. The rest is built by the tests that need it.
 test-built:
-	$(Q)$(MAKE) --no-print-directory --jobs=$(CPUS) all asan bpf-all tools $(WORKLOADS) $(BUILD)/unit_tests \
-		$(FUZZERS) $(BUILD)/fuzz/seeds
+	$(Q)$(MAKE) --no-print-directory --jobs=$(CPUS) all asan bpf-all tools $(WORKLOADS)
 
 # --- BPF programs ---------------------------------------------------------------------------------
 
@@ -275,7 +276,8 @@ $(BUILD)/workloads/%_static: tests/workloads/%.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(WORKLOAD_FLAGS) -static -MMD -MP -MF $@.d $< -o $@ 2> $@.log || { cat $@.log; false; }
 
-test-unit: $(BUILD)/unit_tests ## unit tests under ASan and UBSan
+test-unit: ## unit tests under ASan and UBSan
+	$(Q)$(MAKE) --no-print-directory --jobs=$(CPUS) $(BUILD)/unit_tests
 	$(Q)$(GUARD) --processes $(BUILD)/unit_tests --jobs $(CPUS)
 
 .PHONY: mutants test-mutants
@@ -289,7 +291,8 @@ mutants: all $(BUILD)/unit_tests ## do the unit tests notice a changed compariso
 		--libraries='$(PROTO:=.o) -lcriterion $(LIBS_PURE)' --sources='$(PURE) $(UNIT)'
 
 .PHONY: test-fuzz fuzz
-test-fuzz: $(FUZZERS) $(BUILD)/fuzz/seeds ## every fuzz target for a few seconds, and what they write through parsers of others
+test-fuzz: ## every fuzz target for a few seconds, and what they write through parsers of others
+	$(Q)$(MAKE) --no-print-directory --jobs=$(CPUS) $(FUZZERS) $(BUILD)/fuzz/seeds
 	$(Q)$(GUARD) --processes tests/fuzz/run.sh $(BUILD) 2 -1 $(notdir $(FUZZERS))
 	$(Q)$(PYTHON) -B tests/fuzz/parse.py $(BUILD)/fuzz/exposition tests/fuzz/corpus/exposition
 
@@ -369,6 +372,9 @@ tools: $(TOOLS)/installed
 
 test-dashboards: all tools $(WORKLOADS) ## dashboards, rules and alerts against a real Prometheus
 	$(Q)$(call beside,tests/dashboards)
+
+test-services: all asan tools $(WORKLOADS) ## test-live and test-dashboards, beside each other
+	$(Q)$(call beside,tests/live tests/dashboards)
 
 workloads: $(WORKLOADS)
 

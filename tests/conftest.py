@@ -75,6 +75,28 @@ def _leave(item, report):
     return folder
 
 
+def _shares(item):
+    """Does the test share what its file starts once?"""
+    fixtures = item._fixtureinfo.name2fixturedefs.values()  # no public way to ask
+    return any(each[-1].scope == "module" for each in fixtures)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """
+    Side by side (pytest-xdist) each test goes where there is room, but those that share stay
+    together. What begins late and takes long would end alone: what stays together goes first, with
+    the longest of the others.
+    """
+    if not getattr(config.option, "loadgroup", False):
+        return
+    for item in items:
+        if _shares(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    first = ("xdist_group", "long")
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, first)))
+
+
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item):
     report = (yield).get_result()

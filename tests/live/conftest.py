@@ -19,25 +19,10 @@ import services
 from exporter import Exporter
 
 
-# Of these each takes half a minute or more. Side by side (pytest-xdist) one that begins late would
-# end alone.
-LONGEST = [
-    f"test_{name}.py"
-    for name in (
-        "mutexes", "places", "waits", "threads", "requests", "lifecycle", "web_hostile", "edges"
-    )  # fmt: skip
-]
-
-
-def pytest_collection_modifyitems(items):
-    """The longest first, and the rest as they are named."""
-    items.sort(key=lambda i: LONGEST.index(i.path.name) if i.path.name in LONGEST else len(LONGEST))
-
-
 @pytest.fixture(scope="session")
 def exporter():
     # Short enough that a scrape does not carry the services of all tests before.
-    with Exporter("--workloads.grace-period=30s") as running:
+    with Exporter("--workloads.grace-period=10s") as running:
         yield running
         assert running.stop() == 0
 

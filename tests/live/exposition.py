@@ -4,12 +4,11 @@
 import functools
 import re
 import shutil
-from collections import defaultdict
 
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
-_NAME_END = re.compile(r"[{ ]|$")
 _ESCAPE = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
+_ESCAPED = {character: escape for escape, character in _ESCAPE.items()}
 
 
 @functools.cache
@@ -40,48 +39,64 @@ def _sample(line):
     return _labels(match[2] or ""), _number(match[3])
 
 
+def _lines(text, beginning):
+    """Those of a page that begin so; its first line is a comment."""
+    at = text.find("\n" + beginning)
+    while at >= 0:
+        end = text.find("\n", at + 1)
+        yield text[at + 1 : end]
+        at = text.find("\n" + beginning, end)
+
+
+def _quoted(name, value):
+    """A label as it stands in a line."""
+    return '{}="{}"'.format(name, re.sub(r'[\\"\n]', lambda c: _ESCAPED[c[0]], value))
+
+
 class Scrape:
     """
     One answer of /metrics. `began` and `ended` are CLOCK_MONOTONIC seconds around it, `at` their
-    middle. A sample is read when it is asked for: a page has thousands, and a test looks at many
-    pages.
+    middle. A line is looked for and read when it is asked for: a page has thousands, and a test
+    looks at few of them on many pages.
     """
 
     def __init__(self, text, began=0.0, ended=0.0):
         self.text, self.began, self.ended = text, began, ended
         self.at = (began + ended) / 2
-        self._lines = defaultdict(list)
-        for line in text.split("\n")[:-1]:  # splitlines() takes more bytes for ends
-            if line and not line.startswith("#"):
-                self._lines[line[: _NAME_END.search(line).start()]].append(line)
-        self._by_name = {}
+        self._lines = {}
 
-    def _samples(self, name):
-        """[(labels, value)] of all series of a name; none may be there twice."""
-        if name not in self._by_name:
-            rows = [_sample(line) for line in self._lines.get(name, ())]
-            keys = {frozenset(labels.items()) for labels, _ in rows}
-            assert len(keys) == len(rows), f"a series of {name} is there twice"
-            self._by_name[name] = rows
-        return self._by_name[name]
+    def _lines_of(self, name):
+        if name not in self._lines:
+            self._lines[name] = [*_lines(self.text, name + "{"), *_lines(self.text, name + " ")]
+        return self._lines[name]
+
+    @functools.cached_property
+    def _names(self):
+        return set(re.findall(r"^[^#{ \n]+", self.text, re.MULTILINE))
 
     @functools.cached_property
     def series(self):
         """{(name, labels as a frozen set of pairs): value} of the whole page"""
         return {
             (name, frozenset(labels.items())): value
-            for name in self._lines
-            for labels, value in self._samples(name)
+            for name in self._names
+            for labels, value in self.rows(name)
         }
 
     def rows(self, name, **wanted):
         """
-        [(labels, value)] of the series whose labels include those wanted. A workload with the name
-        of an installed program may be that of another test, too: only its ports tell them apart.
+        [(labels, value)] of the series whose labels include those wanted; none may be there twice.
+        A workload with the name of an installed program may be that of another test, too: only its
+        ports tell them apart.
         """
         assert "port" in wanted or not _is_installed(wanted.get("workload")), wanted
         wanted = {key: str(value) for key, value in wanted.items()}
-        return [row for row in self._samples(name) if wanted.items() <= row[0].items()]
+        quoted = [_quoted(*pair) for pair in wanted.items()]
+        likely = [line for line in self._lines_of(name) if all(each in line for each in quoted)]
+        rows = [row for row in map(_sample, likely) if wanted.items() <= row[0].items()]
+        keys = {frozenset(labels.items()) for labels, _ in rows}
+        assert len(keys) == len(rows), f"a series of {name} is there twice"
+        return rows
 
     def sum(self, name, **wanted):
         """What the matching series add up to; 0 if there is none."""
@@ -118,8 +133,8 @@ class Scrape:
 
     def belonging_to(self, workload):
         """All series of one workload, as in `series`."""
-        quoted = f'workload="{workload}"'
-        names = [name for name, lines in self._lines.items() if any(quoted in line for line in lines)]
+        quoted = _quoted("workload", workload)
+        names = [name for name in self._names if any(quoted in line for line in self._lines_of(name))]
         return {
             (name, frozenset(labels.items())): value
             for name in names

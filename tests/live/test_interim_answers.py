@@ -138,6 +138,7 @@ def test_switching_protocols_is_an_answer(exporter, start, connect):
     asking.check(exporter.wait_for_end(server.port, 1))
 
 
+@pytest.mark.long
 @pytest.mark.bounds
 def test_tomcat_asks_for_a_body(exporter, start, connect):
     """Its interim answer has no reason; the servlet reads the body and works for 50 ms."""

@@ -133,6 +133,8 @@ def share_a_connection(exporter, start, wait, requests=200):
     return Pool(end, workload, "worker-#"), server.ask("stats")
 
 
+# Waits for the lock of the workers' queue, which on a busy machine are some, and none of their own.
+AT_THE_QUEUE = 0.05
 HOW_A_WORKER_WAITS = ("recv", "read", "poll", "polls", "select")
 
 
@@ -142,8 +144,8 @@ def test_a_lock_around_a_call_to_another_service_is_no_turn(exporter, start, wai
     pool, own = share_a_connection(exporter, start, wait)
     count, seconds = pool.mutex_waits()
     assert own["lock_sleeps"] > 10
-    assert own["lock_sleeps"] <= count <= own["lock_switches"]
-    assert own["lock_wait_ns"] / 2 < seconds * 1e9 <= own["lock_wait_ns"] * (1 + UNSEEN)
+    assert own["lock_sleeps"] <= count <= own["lock_switches"] * (1 + AT_THE_QUEUE)
+    assert own["lock_wait_ns"] / 2 < seconds * 1e9 <= own["lock_wait_ns"] * (1 + AT_THE_QUEUE)
     assert 0 < pool.seconds("lock") <= seconds
 
 

@@ -167,6 +167,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.long
 def test_a_library_that_is_unmapped_loses_its_probes(probing, start, own_libraries):
     library = own_libraries / "libpthread-2.0.so"
     subprocess.run(
@@ -222,6 +223,7 @@ def test_processes_that_nobody_watches_are_left_alone(probing, start):
     assert not any(f"mutexes of process {sleeper.pid}:" in line for line in probing.log)
 
 
+@pytest.mark.long
 def test_more_processes_than_one_scrape_probes_have_their_turn(start):
     """Also where each scrape finds those looked at before due to be looked at again."""
     servers = [start(Service, "pool_server", workers=1) for _ in range(PROBED_PER_SCRAPE + 4)]

@@ -102,6 +102,7 @@ def settle(exporter, sums, see, expected, seconds=20):
     return exporter.wait_for_equal(added, expected, seconds)
 
 
+@pytest.mark.long
 def test_ports_one_after_the_other_are_never_other(start, connect, exporters):
     exporter = exporters(GRACE)
     server = start(Service, "changer")
@@ -136,6 +137,7 @@ def test_a_port_without_scrapes_keeps_its_place_until_there_are_some(start, conn
     assert sums.get(REQUESTS) == room + 7
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gap", [0.2, 1.3, GIVEN_BACK_SECONDS])
 def test_a_port_that_comes_again_within_the_grace_counts_on(start, connect, exporters, gap):
     """Its slot may be another one, its row is not. One that comes later begins anew."""
@@ -156,6 +158,7 @@ def test_a_port_that_comes_again_within_the_grace_counts_on(start, connect, expo
     assert sums.get(REQUESTS) == 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [0, 5], ids=["at once", "later"])
 def test_a_connection_that_outlives_its_listener_is_counted_at_its_port(
     start, connect, exporters, seconds

@@ -10,6 +10,9 @@ import pytest
 
 from services import Load, Service
 
+# One crowd at a time: it is counted in which steps all connections of the machine are gone through.
+pytestmark = pytest.mark.xdist_group("crowds")
+
 CONNECTIONS = 6000
 STEP = 512  # bpf/lib/walks.h
 SWEEP_SECONDS = 1.05  # scrapes that are further apart walk over all sockets

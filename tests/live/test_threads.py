@@ -45,6 +45,7 @@ def quiet(exporter, start_for_module):
     return {name: PoolChange(before, after, *pool) for name, pool in pools.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*RESTING, "accept", "java"])
 def test_time_of_a_quiet_pool_is_threads_times_time(quiet, name):
     quiet[name].check_whole()
