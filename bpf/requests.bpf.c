@@ -9,6 +9,7 @@
 #include "requests/lanes.h"
 #include "requests/bytes.h"
 #include "requests/requests.h"
+#include "requests/segments.h"
 #include "requests/sweeps.h"
 #include "lib/spares.h"
 
@@ -41,6 +42,13 @@ static inline int unread_bytes(const struct sock *sk, const struct tcp_sock *tcp
 	if (sk->__sk_common.skc_flags & (1UL << SOCK_DONE))
 		unread--;
 	return unread > 0;
+}
+
+/* Whether bytes are unread or on their way in. */
+static inline int bytes_wait(const struct tracked *tracked, const struct sock *sk,
+			     const struct tcp_sock *tcp)
+{
+	return unread_bytes(sk, tcp) || segment_comes(tracked, tcp->rcv_nxt);
 }
 
 /*
@@ -83,6 +91,15 @@ static inline void stream_read(struct sock *sk, const struct tcp_sock *tcp, stru
 	};
 }
 
+/*
+ * A socket with a mark (SO_RCVLOWAT) is called readable when that is reached, and not when its
+ * first bytes come (tcp_data_ready()): of those tcp_probe tells.
+ */
+static inline int has_mark(struct sock *sk)
+{
+	return PLAIN(struct sock, sk)->sk_rcvlowat > 1;
+}
+
 /* The file of a socket, for who reads: it is known where the thread has read from there before. */
 static inline struct file *reader_file(struct sock *sk, const struct tracked *tracked,
 				       const struct thread *thread)
@@ -106,6 +123,8 @@ SOFTIRQ_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 	tcp = tcp_of(sk);
 	if (!tcp || !unread_bytes(sk, tcp))
 		return 0;
+	if (has_mark(sk) && tracked->arrived_seq == tcp->rcv_nxt)
+		return 0; /* requests_segment has told of it */
 	if (!event_is_new(copy, &tracked->arrived_seq, tcp->rcv_nxt))
 		return 0;
 	/*
@@ -114,6 +133,28 @@ SOFTIRQ_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 	 */
 	connection_readable(tracked, tcp->rcv_nxt, tcp->tcp_clock_cache,
 			    tcp->snd_una != tcp->write_seq);
+	return 0;
+}
+
+/*
+ * Every segment of the machine passes here, and few sockets have a mark: no copies (lib/spares.h).
+ * One that is missed is seen when the mark is reached.
+ */
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(requests_segment, struct sock *sk, struct sk_buff *skb)
+{
+	struct tracked *tracked;
+	const struct tcp_sock *tcp;
+	__u32 end, acked = 0;
+
+	if (!has_mark(sk))
+		return 0;
+	tracked = tracked_of(sk);
+	tcp = tracked ? tcp_of(sk) : NULL;
+	if (!tcp || !segment_readable(sk, skb, &end, &acked))
+		return 0;
+	tracked->arrived_seq = end; /* before the stamp: see segment_comes() */
+	connection_readable(tracked, end, bpf_ktime_get_ns(), acked != tcp->write_seq);
 	return 0;
 }
 
@@ -167,7 +208,7 @@ SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, 
 	if (tracked->bytes.counts == BYTES_AS_TOLD)
 		__sync_fetch_and_add(&shard->received_bytes, ret);
 	if (tracked->conn.closed) {
-		connection_read_unmeasured(tracked, thread, unread_bytes(sk, tcp));
+		connection_read_unmeasured(tracked, thread, bytes_wait(tracked, sk, tcp));
 		return 0;
 	}
 	reading.arrived = conn_take(&tracked->conn);
@@ -175,7 +216,7 @@ SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, 
 		reading_first(tracked, tcp->copied_seq - ret, &reading);
 	if (conn_is_unread(&tracked->conn))
 		reading.arrived = first_arrival(tracked, tcp, reading.arrived);
-	conn_left(&tracked->conn, unread_bytes(sk, tcp));
+	conn_left(&tracked->conn, bytes_wait(tracked, sk, tcp));
 	reading.sent_seq = tcp->write_seq;
 	reading.round_ns = (tcp->srtt_us >> 3) * 1000ULL;
 	reading.bytes = ret;
@@ -223,7 +264,7 @@ SPARED_PROG("tp_btf/sock_send_length", requests_sent, struct sock *sk, int ret, 
 	if (!tracked->accepted || bytes_are_many(sending.sent_seq, tracked->bytes.sent_seq))
 		rarely_sent(tracked, sk, tcp);
 	sending.gone = conn_waiting(&tracked->conn);
-	if (sending.gone && unread_bytes(sk, tcp))
+	if (sending.gone && bytes_wait(tracked, sk, tcp))
 		sending.gone = 0;
 	connection_sent(tracked, &sending);
 	task = bpf_get_current_task_btf();

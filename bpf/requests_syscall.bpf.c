@@ -10,6 +10,7 @@
  */
 #include "lib/kernel.h"
 #include "requests/requests.h"
+#include "requests/segments.h"
 #include "requests/sweeps.h"
 #include "lib/spares.h"
 #include "machine/syscalls.h"
@@ -199,29 +200,6 @@ SOFTIRQ_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, 
 
 /* --- arrival -------------------------------------------------------------------------------- */
 
-/*
- * Whether a segment brings new bytes in order: what has come before or comes too early is none.
- * *end becomes the sequence number after its last byte, *acked that of the last byte of ours that
- * it tells to have come.
- */
-static inline int segment_readable(struct sock *sk, struct sk_buff *skb, __u32 *end, __u32 *acked)
-{
-	unsigned char *header = BPF_CORE_READ(skb, data);
-	__u32 length = BPF_CORE_READ(skb, len), sequence, next;
-	__u8 offset = 0;
-
-	/* The header of TCP begins at skb->data (net/ipv4/tcp_input.c, tcp_rcv_established). */
-	bpf_probe_read_kernel(&sequence, sizeof(sequence), header + 4);
-	bpf_probe_read_kernel(acked, sizeof(*acked), header + 8);
-	bpf_probe_read_kernel(&offset, sizeof(offset), header + 12);
-	length -= (offset >> 4) * 4;
-	next = BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt);
-	sequence = __builtin_bswap32(sequence);
-	*end = sequence + length;
-	*acked = __builtin_bswap32(*acked);
-	return (__s32)length > 0 && (__s32)(sequence - next) <= 0 && (__s32)(*end - next) > 0;
-}
-
 SOFTIRQ_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_buff *skb)
 {
 	struct tracked *tracked = connection_of(sk);
@@ -230,24 +208,18 @@ SOFTIRQ_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_bu
 	if (!tracked || conn_is_over(&tracked->conn) || !segment_readable(sk, skb, &end, &acked) ||
 	    !event_is_new(copy, &tracked->arrived_seq, end))
 		return 0;
-	tracked->arrived_seq = end; /* before the stamp: see bytes_wait() */
+	tracked->arrived_seq = end; /* before the stamp: see segment_comes() */
 	connection_readable(tracked, end, bpf_ktime_get_ns(), acked != sent_sequence(sk));
 	return 0;
 }
 
 /* --- system calls --------------------------------------------------------------------------- */
 
-/*
- * Whether bytes are unread or on their way in: tcp_probe tells of a segment before TCP has taken
- * it, and in between what has been stamped is not there yet. It is not gone for that.
- */
+/* Whether bytes are unread or on their way in. */
 static inline int bytes_wait(const struct tracked *tracked, struct sock *sk)
 {
-	__u32 told = tracked->arrived_seq;
-
-	if (told && (__s32)(told - BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt)) > 0)
-		return 1;
-	return unread_bytes(sk);
+	return segment_comes(tracked, BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt)) ||
+	       unread_bytes(sk);
 }
 
 /*

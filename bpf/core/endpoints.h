@@ -40,7 +40,7 @@ struct tracked {
 		__u32 first_seq; /* connection: after what came with the first unread byte */
 	};
 	__u32 waited; /* its accept wait is counted; syscall backend */
-	__u32 arrived_seq; /* of the last event of each kind: see event_is_new() and bytes_wait() */
+	__u32 arrived_seq; /* of the last event of each kind: see event_is_new(), segment_comes() */
 	__u32 read_seq;
 	__u32 sent_seq;
 	__u32 sought; /* listener: a walk was asked to find who holds it */

@@ -321,6 +321,37 @@ def test_every_request_of_a_connection_has_its_queue_time(exporter, talk):
     assert least - LATE_SECONDS <= end.seconds("queue") <= most
 
 
+@pytest.mark.parametrize(
+    "script",
+    ["mark:1000,pollin,read:1000,write:100,loop",
+     "mark:1,wait,mark:1000,pollin,read:1000,write:100,loop"],
+    ids=["marked", "marked later"],
+)  # fmt: skip
+@pytest.mark.bounds
+def test_bytes_below_the_mark_of_a_socket_wait(exporter, talk, script):
+    """SO_RCVLOWAT: the kernel calls the socket readable when the last bytes have come."""
+    case = talk(script)
+    least = most = 0
+    for _ in range(3):
+        began = time.monotonic()
+        case.client.sendall(b"r" * 10)
+        sent = time.monotonic()
+        exporter.wait_for_endpoint(case.port, lambda e: e.gauges()[:2], (1, 0))
+        if "wait" in script:
+            case.server.ask("go")
+        time.sleep(0.2)
+        least += time.monotonic() - sent
+        case.client.sendall(b"r" * 990)
+        receive(case.client)
+        most += time.monotonic() - began
+    case.client.close()
+    if "wait" in script:
+        case.server.ask("go")
+    end = exporter.wait_for_end(case.port, 3)
+    assert least - LATE_SECONDS <= end.seconds("queue") <= most
+    assert end.seconds("service") <= most - least
+
+
 def test_a_peek_does_not_take_the_request(exporter, talk):
     case = talk("peek,sleep:200,read:100,write:100,eof")
     took = timed_exchange(case.client)

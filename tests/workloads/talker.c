@@ -28,6 +28,7 @@
  *   wait         until the command `go` (each lets one connection pass)
  *   shut         close the sending side
  *   cork, uncork set and clear TCP_CORK
+ *   mark:N       set SO_RCVLOWAT to N
  *   loop         from the beginning
  * The end of the script, the end of the peer or an error close the connection.
  *
@@ -294,9 +295,9 @@ static bool hand_over(struct talk *talk, size_t size)
 	return talk->sent;
 }
 
-static bool cork_set(const struct talk *talk, int on)
+static bool socket_set(const struct talk *talk, int level, int name, int value)
 {
-	return !setsockopt(talk->fd, IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
+	return !setsockopt(talk->fd, level, name, &value, sizeof(value));
 }
 
 static bool read_to_end(struct talk *talk)
@@ -362,7 +363,9 @@ static bool step_play(struct talk *talk, const char *step)
 	if (name_is(step, "shut"))
 		return !shutdown(talk->fd, SHUT_WR);
 	if (name_is(step, "cork") || name_is(step, "uncork"))
-		return cork_set(talk, *step == 'c');
+		return socket_set(talk, IPPROTO_TCP, TCP_CORK, *step == 'c');
+	if (name_is(step, "mark"))
+		return socket_set(talk, SOL_SOCKET, SO_RCVLOWAT, (int)size);
 	if (name_is(step, "sleep"))
 		clock_sleep_us((long)size * 1000);
 	else

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Segments as tcp_probe tells of them, before TCP has taken them (net/ipv4/tcp_input.c). */
+#ifndef WORKLOAD_REQUESTS_SEGMENTS_H
+#define WORKLOAD_REQUESTS_SEGMENTS_H
+
+#include "core/endpoints.h"
+
+/*
+ * Whether a segment brings new bytes in order: what has come before or comes too early is none.
+ * *end becomes the sequence number after its last byte, *acked that of the last byte of ours that
+ * it tells to have come.
+ */
+static inline int segment_readable(struct sock *sk, struct sk_buff *skb, __u32 *end, __u32 *acked)
+{
+	unsigned char *header = BPF_CORE_READ(skb, data);
+	__u32 length = BPF_CORE_READ(skb, len), sequence, next;
+	__u8 offset = 0;
+
+	/* The header of TCP begins at skb->data (net/ipv4/tcp_input.c, tcp_rcv_established). */
+	bpf_probe_read_kernel(&sequence, sizeof(sequence), header + 4);
+	bpf_probe_read_kernel(acked, sizeof(*acked), header + 8);
+	bpf_probe_read_kernel(&offset, sizeof(offset), header + 12);
+	length -= (offset >> 4) * 4;
+	next = BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt);
+	sequence = __builtin_bswap32(sequence);
+	*end = sequence + length;
+	*acked = __builtin_bswap32(*acked);
+	return (__s32)length > 0 && (__s32)(sequence - next) <= 0 && (__s32)(*end - next) > 0;
+}
+
+/* Whether a segment that has been told of is not among what TCP has (@rcv_nxt) yet. */
+static inline int segment_comes(const struct tracked *tracked, __u32 rcv_nxt)
+{
+	__u32 told = tracked->arrived_seq;
+
+	return told && (__s32)(told - rcv_nxt) > 0;
+}
+
+#endif
