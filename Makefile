@@ -276,8 +276,7 @@ $(BUILD)/workloads/%_static: tests/workloads/%.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(WORKLOAD_FLAGS) -static -MMD -MP -MF $@.d $< -o $@ 2> $@.log || { cat $@.log; false; }
 
-test-unit: ## unit tests under ASan and UBSan
-	$(Q)$(MAKE) --no-print-directory --jobs=$(CPUS) $(BUILD)/unit_tests
+test-unit: $(BUILD)/unit_tests ## unit tests under ASan and UBSan
 	$(Q)$(GUARD) --processes $(BUILD)/unit_tests --jobs $(CPUS)
 
 .PHONY: mutants test-mutants
@@ -291,8 +290,7 @@ mutants: all $(BUILD)/unit_tests ## do the unit tests notice a changed compariso
 		--libraries='$(PROTO:=.o) -lcriterion $(LIBS_PURE)' --sources='$(PURE) $(UNIT)'
 
 .PHONY: test-fuzz fuzz
-test-fuzz: ## every fuzz target for a few seconds, and what they write through parsers of others
-	$(Q)$(MAKE) --no-print-directory --jobs=$(CPUS) $(FUZZERS) $(BUILD)/fuzz/seeds
+test-fuzz: $(FUZZERS) $(BUILD)/fuzz/seeds ## every fuzz target for a few seconds, and what they write through parsers of others
 	$(Q)$(GUARD) --processes tests/fuzz/run.sh $(BUILD) 2 -1 $(notdir $(FUZZERS))
 	$(Q)$(PYTHON) -B tests/fuzz/parse.py $(BUILD)/fuzz/exposition tests/fuzz/corpus/exposition
 

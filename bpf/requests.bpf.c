@@ -48,7 +48,7 @@ static inline int unread_bytes(const struct sock *sk, const struct tcp_sock *tcp
 static inline int bytes_wait(const struct tracked *tracked, const struct sock *sk,
 			     const struct tcp_sock *tcp)
 {
-	return unread_bytes(sk, tcp) || segment_comes(tracked, tcp->rcv_nxt);
+	return segment_comes(tracked, tcp->rcv_nxt) || unread_bytes(sk, tcp);
 }
 
 /*
@@ -124,7 +124,7 @@ SOFTIRQ_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 	if (!tcp || !unread_bytes(sk, tcp))
 		return 0;
 	if (has_mark(sk) && tracked->arrived_seq == tcp->rcv_nxt)
-		return 0; /* requests_segment has told of it */
+		return 0; /* requests_segment has told of it, unless a FIN came with it */
 	if (!event_is_new(copy, &tracked->arrived_seq, tcp->rcv_nxt))
 		return 0;
 	/*

@@ -75,6 +75,12 @@ def _leave(item, report):
     return folder
 
 
+def pytest_configure(config):
+    """What tests start keeps nothing of itself beside what is kept of the tests."""
+    if not getattr(config.option, "numprocesses", None):
+        os.environ.pop("PYTHONPYCACHEPREFIX", None)
+
+
 def _shares(item):
     """Does the test share what its file starts once?"""
     fixtures = item._fixtureinfo.name2fixturedefs.values()  # no public way to ask
@@ -91,7 +97,7 @@ def pytest_collection_modifyitems(config, items):
     if not getattr(config.option, "loadgroup", False):
         return
     for item in items:
-        if _shares(item):
+        if _shares(item) and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     first = ("xdist_group", "long")
     items.sort(key=lambda item: not any(map(item.get_closest_marker, first)))

@@ -48,7 +48,7 @@ class Part:
         began = time.monotonic()
         # A group of its own: what a terminal sends reaches this process only, which passes it on.
         self.child = subprocess.Popen(
-            ["make", "--no-print-directory", self.name], cwd=ROOT, stdin=subprocess.DEVNULL,
+            ["make", "--no-print-directory", f"--jobs={os.cpu_count()}", self.name], cwd=ROOT, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         said = b""

@@ -5,6 +5,9 @@
 
 #include "core/endpoints.h"
 
+#define TCP_FLAG_SYN 2 /* RFC 9293, 3.1 */
+#define TCP_FLAG_RST 4
+
 /*
  * Whether a segment brings new bytes in order: what has come before or comes too early is none.
  * *end becomes the sequence number after its last byte, *acked that of the last byte of ours that
@@ -14,21 +17,26 @@ static inline int segment_readable(struct sock *sk, struct sk_buff *skb, __u32 *
 {
 	unsigned char *header = BPF_CORE_READ(skb, data);
 	__u32 length = BPF_CORE_READ(skb, len), sequence, next;
-	__u8 offset = 0;
+	__u8 fields[2] = {}; /* where its data begins, and its flags */
 
 	/* The header of TCP begins at skb->data (net/ipv4/tcp_input.c, tcp_rcv_established). */
 	bpf_probe_read_kernel(&sequence, sizeof(sequence), header + 4);
 	bpf_probe_read_kernel(acked, sizeof(*acked), header + 8);
-	bpf_probe_read_kernel(&offset, sizeof(offset), header + 12);
-	length -= (offset >> 4) * 4;
+	bpf_probe_read_kernel(fields, sizeof(fields), header + 12);
+	length -= (fields[0] >> 4) * 4;
 	next = BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt);
 	sequence = __builtin_bswap32(sequence);
 	*end = sequence + length;
 	*acked = __builtin_bswap32(*acked);
-	return (__s32)length > 0 && (__s32)(sequence - next) <= 0 && (__s32)(*end - next) > 0;
+	return !(fields[1] & (TCP_FLAG_SYN | TCP_FLAG_RST)) && (__s32)length > 0 &&
+	       (__s32)(sequence - next) <= 0 && (__s32)(*end - next) > 0;
 }
 
-/* Whether a segment that has been told of is not among what TCP has (@rcv_nxt) yet. */
+/*
+ * Whether a segment that has been told of is not among what TCP has (@rcv_nxt) yet: in between,
+ * what has been stamped is not there yet, and not gone for that. To be asked before what is unread,
+ * or a segment that TCP takes between the two questions is in neither answer.
+ */
 static inline int segment_comes(const struct tracked *tracked, __u32 rcv_nxt)
 {
 	__u32 told = tracked->arrived_seq;

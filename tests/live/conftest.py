@@ -16,13 +16,13 @@ pytest.register_assert_rewrite(
 )
 
 import services
-from exporter import Exporter
+from exporter import SLOWER, Exporter
 
 
 @pytest.fixture(scope="session")
 def exporter():
     # Short enough that a scrape does not carry the services of all tests before.
-    with Exporter("--workloads.grace-period=10s") as running:
+    with Exporter(f"--workloads.grace-period={10 * SLOWER}s") as running:
         yield running
         assert running.stop() == 0
 

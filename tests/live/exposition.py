@@ -40,7 +40,7 @@ def _sample(line):
 
 
 def _lines(text, beginning):
-    """Those of a page that begin so; its first line is a comment."""
+    """Those of a page that begin so; its first line is a comment, and every line has an end."""
     at = text.find("\n" + beginning)
     while at >= 0:
         end = text.find("\n", at + 1)
@@ -61,6 +61,7 @@ class Scrape:
     """
 
     def __init__(self, text, began=0.0, ended=0.0):
+        assert not text or text.endswith("\n"), "the page has no end"
         self.text, self.began, self.ended = text, began, ended
         self.at = (began + ended) / 2
         self._lines = {}
@@ -72,7 +73,7 @@ class Scrape:
 
     @functools.cached_property
     def _names(self):
-        return set(re.findall(r"^[^#{ \n]+", self.text, re.MULTILINE))
+        return set(re.findall(r"^[^#\n][^{ \n]*", self.text, re.MULTILINE))
 
     @functools.cached_property
     def series(self):

@@ -9,6 +9,9 @@ from cgroups import HIERARCHIES, cgroup, inside, mounted
 from clients import exchange_once
 from services import Process, Service, own_copy, unique_name
 
+# Slices of one name: who is in another test's is no user of its own.
+pytestmark = pytest.mark.xdist_group("user slices")
+
 PEOPLE = (4242, 4243)
 FOR_SERVICES = 142
 SLICE = "user.slice/user-4242.slice"
