@@ -83,7 +83,7 @@ PYTEST := $(GUARD) $(CACHED) $(PYTHON) -m pytest -q -o cache_dir=$(abspath $(BUI
 # others judge what a busy machine keeps, side by side, and have failed when they fail. Attacks fill
 # the tables of every exporter of the machine: one after the other.
 TIMES  := $(GUARD) $(PYTHON) -B tests/times/run.py
-SIDES  := $(shell expr 4 '*' $(CPUS))
+SIDES  := $(shell expr 3 '*' $(CPUS))
 beside = $(PYTEST) -m 'not times' --numprocesses $(SIDES) --dist loadgroup $(1)
 serial = $(PYTEST) -m 'not times' $(1)
 
@@ -394,11 +394,11 @@ bench-scrape: deps-test ## a scrape of 10 000 series beside other exporters (WRI
 	$(Q)$(MAKE) --no-print-directory all workloads
 	$(Q)$(PYTHON) -B tests/bench/scrape.py $(if $(WRITE),--write $(WRITE))
 
-bench: deps-bench ## what services pay for being observed (BENCH="nginx redis" VARIANTS=exporter PAIRS=4)
+bench: deps-bench ## what services pay for being observed (BENCH="nginx redis" VARIANTS=exporter PAIRS=4 BASE=/path/to/workload_exporter)
 	$(Q)$(MAKE) --no-print-directory all workloads $(BUILD)/bench/floor
 	$(Q)$(PYTHON) -B tests/bench/run.py $(if $(BENCH),--loads $(BENCH)) \
 		$(if $(VARIANTS),--variants $(VARIANTS)) $(if $(PAIRS),--pairs $(PAIRS)) \
-		$(if $(SECONDS),--seconds $(SECONDS))
+		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(BASE),--base $(BASE))
 
 .PHONY: bench-scale
 bench-scale: deps-test ## how the exporter's cost grows with what it watches (BENCH="threads workloads")

@@ -8,14 +8,18 @@ three events of an untracked socket, which are measured alone and taken off. Emp
 all of the exporter's, and measured in the same rounds.
 """
 
+import contextlib
+import statistics
+
 import bpf
 from floor import Floor
 from machine import take_precedence
 from services import Service
-from variants import VARIANTS
+from variants import BASE_OF, VARIANTS, Unavailable
 
 ROUNDS = 100000
 VARIANTS_MEASURED = ("exporter", "syscall")
+TURNS_BESIDE_BASE = 5
 SOCKET_EVENTS = 3
 
 
@@ -79,9 +83,27 @@ def measured(name):
     return tuple(_events(*ran) for ran in zip(*rounds))
 
 
-def measure():
-    found = {name: measured(name) for name in VARIANTS_MEASURED}
+def _medians(turns):
+    """Of each event; None where one turn has none."""
     return {
-        "variants": {name: own for name, (own, _) in found.items()},
-        "floors": {name: empty for name, (_, empty) in found.items()},
+        event: None if any(turn[event] is None for turn in turns) else
+        statistics.median(turn[event] for turn in turns)
+        for event in turns[0]
+    }  # fmt: skip
+
+
+def measure(beside_base):
+    """Beside another build: both in turn, and the medians. What that does not know is left out."""
+    names, turns = VARIANTS_MEASURED, 1
+    if beside_base:
+        names, turns = [each for name in names for each in (name, BASE_OF[name])], TURNS_BESIDE_BASE
+    found = {name: [] for name in names}
+    for _ in range(turns):
+        for name, those in found.items():
+            with contextlib.suppress(Unavailable):
+                those.append(measured(name))
+    found = {name: those for name, those in found.items() if those}
+    return {
+        "variants": {name: _medians([own for own, _ in those]) for name, those in found.items()},
+        "floors": {name: _medians([empty for _, empty in those]) for name, those in found.items()},
     }

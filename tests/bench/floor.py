@@ -15,7 +15,7 @@ NATIVE = {"x86_64": "x86", "aarch64": "arm64"}[platform.machine()]
 
 
 def tracepoints():
-    """{program: tracepoint} of all programs that were built."""
+    """{program: tracepoint} of all programs that were built; another build has most of them too."""
     found = {}
     for path in (paths.BUILD / "bpf" / NATIVE).glob("*.bpf.o"):
         symbols = subprocess.run(

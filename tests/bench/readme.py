@@ -94,6 +94,7 @@ def throughput_table(results):
         rows += [
             [TITLES[name], f"does not run here: {_reason(why)}", "", "", "", ""]
             for name, why in each["unavailable"].items()
+            if name in TITLES
         ]
     head = ["beside the service", "throughput", "p99", "CPU of the service per request",
             "BPF per request", "of empty programs"]  # fmt: skip
@@ -101,7 +102,8 @@ def throughput_table(results):
 
 
 def events_table(events):
-    names = list(events["variants"])
+    names = [name for name in events["variants"] if name in TITLES]
+    events = {**events, "variants": {name: events["variants"][name] for name in names}}
     rows = [[event, *event_texts(events, event)] for event in events["variants"][names[0]]]
     titles = (text for name in names for text in (TITLES[name], "empty programs"))
     return markdown(["BPF time of one event", *titles], rows)

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import sys
+from pathlib import Path
 
 import events
 import loads
@@ -17,6 +18,7 @@ import machine
 import paths
 import table
 import throughput
+import variants
 
 PARTS = ["events", *loads.LOADS]
 
@@ -27,6 +29,7 @@ def options():
     parser.add_argument("--variants", nargs="*", help="default: those that suit the load")
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=1.0, help="length of an interval")
+    parser.add_argument("--base", type=lambda path: Path(path).resolve(), help="another build of the exporter, to be beside it")
     return parser.parse_args()
 
 
@@ -41,7 +44,7 @@ def measured(kind, wanted):
     load = kind()
     try:
         names = chosen(load, wanted.variants)
-        result = throughput.measure(load, names, wanted.pairs, wanted.seconds, say)
+        result = throughput.measure(load, names, wanted.pairs, wanted.seconds, say, wanted.base)
     finally:
         load.stop()
         print(file=sys.stderr)
@@ -56,19 +59,24 @@ def run_part(name, wanted):
     """Measures, prints and writes; how often the exporter disagreed with the client."""
     described = machine.describe()
     with machine.precedence():
-        result = events.measure() if name == "events" else measured(loads.LOADS[name], wanted)
+        result = events.measure(wanted.base) if name == "events" else measured(loads.LOADS[name], wanted)
     write(name, {"name": name, "machine": described, **result})
     if name == "events":
         print(table.of_events(result), flush=True)
         return 0
     print(table.of_load(result), flush=True)
-    return sum(len(each["wrong"]) for each in result["variants"].values())
+    compared = [*result["variants"].values(), *result["bases"].values()]
+    return sum(len(each["wrong"]) for each in compared)
 
 
 def main():
     wanted = options()
     if os.geteuid():
         sys.exit("bench: needs root: it loads BPF programs and reads their statistics")
+    if wanted.base:
+        if not wanted.base.is_file() or not os.access(wanted.base, os.X_OK):
+            sys.exit(f"bench: {wanted.base}: no program: BASE is a workload_exporter of another build")
+        variants.add_base(wanted.base)
     paths.RESULTS.mkdir(parents=True, exist_ok=True)
     wrong = sum([run_part(name, wanted) for name in wanted.loads])
     loads.clean()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results as a table of text."""
 
+from variants import BASE_OF
+
 
 def aligned(rows):
     """Rows of cells as lines; the first column to the left, the others to the right."""
@@ -33,9 +35,10 @@ HEAD = ("", "requests/s", "ratio (quartiles)", "p99", "CPU/request", "CPU ratio"
         "empty", "kernel", "RSS", "tool CPU", "counts")  # fmt: skip
 
 
-def _alone(numbers):
+def _against(name, numbers):
+    """What the rows below are compared with: the service alone, or beside another build."""
     return [
-        "none",
+        name,
         f"{numbers['requests_per_second']['median']:.0f}",
         "",
         time_text(numbers["p99_ns"]["median"]),
@@ -62,6 +65,14 @@ def _beside(name, numbers):
     ]
 
 
+def _of_bases(bases):
+    """The exporter against another build of it, in each of its modes."""
+    rows = [HEAD]
+    for name, numbers in bases.items():
+        rows += [_against(BASE_OF[name], numbers["base"]), _beside(name, numbers)]
+    return aligned(rows)
+
+
 def _programs(name, cost):
     rows = [
         [
@@ -80,16 +91,20 @@ def of_load(result):
     """The table of one load: services beside each variant, then the exporter's programs."""
     rows = [HEAD]
     if result["none"]:
-        rows.append(_alone(result["none"]))
+        rows.append(_against("none", result["none"]))
     rows += [_beside(name, numbers) for name, numbers in result["variants"].items()]
     parts = [f"\n{result['title']}, {result['seconds']:g} s intervals", aligned(rows)]
-    for name, numbers in result["variants"].items():
+    if result["bases"]:
+        parts.append(_of_bases(result["bases"]))
+    against = [(f"{name} against {BASE_OF[name]}", each) for name, each in result["bases"].items()]
+    for name, numbers in [*result["variants"].items(), *against]:
         parts += [f"WRONG: {name}: {wrong}" for wrong in sorted(set(numbers["wrong"]))]
         if numbers["repeated"]:
             parts.append(
                 f"{name}: {numbers['repeated']} pairs repeated, for the hypervisor took CPU time;"
                 f" it took some from {numbers['disturbed']} of those that count"
             )
+    for name, numbers in result["variants"].items():
         if "scrape_cpu_ns" in numbers["cost"]:
             parts.append(_programs(name, numbers["cost"]))
     parts += [f"{name}: does not run here: {why}" for name, why in result["unavailable"].items()]

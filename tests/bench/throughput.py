@@ -10,7 +10,7 @@ import paths
 import processes
 from floor import Floor
 from hypervisor import stolen_seconds
-from variants import VARIANTS, Unavailable
+from variants import BASE_OF, VARIANTS, Unavailable
 
 SETTLE_SECONDS = 3
 SCRAPES = 10
@@ -64,11 +64,11 @@ def interval_beside(load, name, seconds):
         variant.stop()
 
 
-def pair(load, name, seconds, variant_first):
-    """(interval without, interval with)"""
-    order = (name, "none") if variant_first else ("none", name)
+def pair(load, against, name, seconds, variant_first):
+    """(interval beside @against, interval beside @name)"""
+    order = (name, against) if variant_first else (against, name)
     intervals = {each: interval_beside(load, each, seconds) for each in order}
-    return intervals["none"], intervals[name]
+    return intervals[against], intervals[name]
 
 
 def _stolen(both):
@@ -79,11 +79,11 @@ def _is_disturbed(both):
     return _stolen(both) > STOLEN_MAX
 
 
-def pairs_until_undisturbed(load, name, seconds, variant_first):
+def pairs_until_undisturbed(load, against, name, seconds, variant_first):
     """The pairs that it took; the last one counts, it is that with which was interfered least."""
     tried = []
     while not tried or (_is_disturbed(tried[-1]) and len(tried) < TRIES):
-        tried.append(pair(load, name, seconds, variant_first))
+        tried.append(pair(load, against, name, seconds, variant_first))
     return sorted(tried, key=_stolen, reverse=True)
 
 
@@ -178,8 +178,8 @@ def summarised(tries):
     }
 
 
-def without(tries):
-    """The same numbers of the service alone, from all pairs that count."""
+def first_of(tries):
+    """The same numbers of what each pair that counts is against."""
     alone = [tried[-1][0] for tried in tries]
     return {
         "requests_per_second": pairs.summary([_rate(interval) for interval in alone]),
@@ -188,29 +188,51 @@ def without(tries):
     }
 
 
-def measure(load, names, count, seconds, say):
-    """Everything about one load beside the variants named; those that cannot run say why."""
-    found, missing, costs = {}, {}, {}
+def _costs(load, names, seconds):
+    """({name: what it costs}, {name: why it cannot run})"""
+    costs, missing = {}, {}
     for name in names:
         try:
             costs[name] = cost_beside(load, name, seconds)
-            found[name] = []
         except Unavailable as why:
             missing[name] = str(why)
+    return costs, missing
+
+
+def measure(load, names, count, seconds, say, beside_base=False):
+    """
+    Everything about one load beside the variants named, against the service alone; those that
+    cannot run say why. Where there is another build, the exporter against that as well.
+    """
+    bases = [BASE_OF[name] for name in names if beside_base and name in BASE_OF]
+    costs, missing = _costs(load, [*names, *bases], seconds)
+    found = {("none", name): [] for name in names if name in costs}
+    found |= {
+        (BASE_OF[name], name): []
+        for name in names
+        if name in costs and BASE_OF.get(name) in costs
+    }
     # Rounds, so that a disturbance of the machine meets all variants alike; the order within a pair
     # changes, so that a drift does not favour one side.
     for number in range(count):
-        for name, those in found.items():
-            those.append(pairs_until_undisturbed(load, name, seconds, number % 2))
+        for (against, name), those in found.items():
+            those.append(pairs_until_undisturbed(load, against, name, seconds, number % 2))
         say(number + 1)
+    alone = [each for (against, _), those in found.items() for each in those if against == "none"]
     return {
         "title": load.title,
         "seconds": seconds,
-        "none": without([each for those in found.values() for each in those]) if found else None,
+        "none": first_of(alone) if alone else None,
         "variants": {
             name: {**summarised(those), "cost": costs[name]}
-            for name, those in found.items()
-            if those
+            for (against, name), those in found.items()
+            if against == "none" and those
+        },
+        "bases": {
+            name: {**summarised(those), "cost": costs[name],
+                   "base": first_of(those)}
+            for (against, name), those in found.items()
+            if against != "none" and those
         },
         "unavailable": missing,
-    }
+    }  # fmt: skip

@@ -137,17 +137,17 @@ class Bpftrace(Tool):
 
 
 class WithFlags:
-    """Starts the exporter with @flags, if this build knows them."""
+    """Starts the exporter with @flags, if the build knows them: this one, or @binary."""
 
-    def __init__(self, *flags):
-        self.flags = flags
+    def __init__(self, *flags, binary=None):
+        self.flags, self.binary = flags, binary
 
     def __call__(self):
-        usage = run_to_end("--help").stdout
+        usage = run_to_end("--help", binary=self.binary).stdout
         for flag in self.flags:
             if flag.split("=")[0] not in usage:
                 raise Unavailable(f"this build has no {flag.split('=')[0]}")
-        return Exporter(*self.flags)
+        return Exporter(*self.flags, binary=self.binary)
 
 
 VARIANTS = {
@@ -165,3 +165,11 @@ VARIANTS = {
     "bcc-funclatency": lambda: Tool("funclatency", "-u", f"{LIBC}:pthread_mutex_lock"),
     "bcc-klockstat": lambda: Tool("klockstat", "-i", "3600"),
 }
+
+BASE_OF = {"exporter": "base", "syscall": "base-syscall"}
+
+
+def add_base(binary):
+    """Another build of the exporter, which this one is measured beside: the variants of BASE_OF."""
+    for name, base in BASE_OF.items():
+        VARIANTS[base] = WithFlags(*VARIANTS[name].flags, binary=binary)

@@ -38,14 +38,15 @@ class Exporter:
     """
     Runs until stop(); `log` is what it wrote on standard error so far, line by line, and
     `last_page` what it was scraped last. @launcher is a command that executes the one that
-    follows; @options are for Popen.
+    follows, @binary another build; @options are for Popen.
     """
 
     started = weakref.WeakSet()  # all of them
 
-    def __init__(self, *arguments, address="127.0.0.1:0", launcher=(), **options):
+    def __init__(self, *arguments, address="127.0.0.1:0", launcher=(), binary=None, **options):
+        binary = str(binary or BINARY)
         flags = os.environ.get("WORKLOAD_EXPORTER_FLAGS", "").split()
-        command = [*launcher, str(BINARY), f"--web.listen-address={address}", *flags, *arguments]
+        command = [*launcher, binary, f"--web.listen-address={address}", *flags, *arguments]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options
         )
@@ -251,8 +252,12 @@ class Exporter:
         self.stop()
 
 
-def run_to_end(*arguments, seconds=START_SECONDS):
+def run_to_end(*arguments, seconds=START_SECONDS, binary=None):
     """Runs the exporter where it is expected to end by itself."""
     return subprocess.run(
-        [str(BINARY), *arguments], capture_output=True, text=True, timeout=seconds, check=False
+        [str(binary or BINARY), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
     )

@@ -104,6 +104,11 @@ def test_connections_that_are_open_at_the_start_are_measured(exporters, start, c
     exporter.wait_for_end(server.port, 1, workload=server.name)
 
 
+def is_open(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 def test_a_service_behind_another_on_its_port_is_itself(exporters, start, connect):
     """What a walk has met of the one does not pass on."""
     port = free_port()
@@ -112,6 +117,7 @@ def test_a_service_behind_another_on_its_port_is_itself(exporters, start, connec
     exchange(connect(port))
     exporter.wait_for_endpoint(port, Endpoint.counts, (1, 1, 1), workload=first.name)
     first.stop()
+    wait_until(lambda: not is_open(port), WAIT_SECONDS, "the first one still listens")
     second = start(Multipath, port)
     exchange(connect(port))
     exporter.wait_for_endpoint(port, Endpoint.counts, (1, 1, 1), workload=second.name)

@@ -193,29 +193,32 @@ def test_a_worker_asleep_in_a_request_is_busy(exporter, start, connect):
     exporter.wait_for_equal(lambda s: Pool(s, workload, "worker-#").threads("idle"), 2)
 
 
+def at_rest(exporter, workload, pool, state):
+    """The scrape since which its one thread is in @state: before, it may be on its way to it."""
+    others = []
+
+    def rests(scrape):
+        seen = Pool(scrape, workload, pool)
+        others.append(seen.seconds() - seen.seconds(state))
+        return seen.threads(state) == 1 and others[-2:-1] == pytest.approx(others[-1:], abs=1e-9)
+
+    return exporter.wait_until(rests)
+
+
 @pytest.mark.parametrize("block", ["peek", "eof", "wait"], ids=["recv", "read", "futex"])
 def test_a_reader_whose_request_another_thread_has_answered_is_idle(exporter, talk, block):
     """It waits for that one in the request, and for whatever comes next outside of it."""
     case = talk(f"read:100,hand:100,{block}")
     workload = exporter.workload_of(case.port)
     case.client.sendall(REQUEST)
-    exporter.wait_for_equal(lambda s: Pool(s, workload, "talker-#").threads("wait"), 1)
-    before = exporter.scrape()
+    before = at_rest(exporter, workload, "talker-#", "wait")
     time.sleep(1)
     served = PoolChange(before, exporter.scrape(), workload, "talker-#", 1)
     served.check_whole()
     served.check_all("wait")
     case.server.ask("go")
     receive(case.client)
-    # While it is on its way to that it is at nothing, too.
-    others = []
-
-    def rests(scrape):
-        pool = Pool(scrape, workload, "talker-#")
-        others.append(pool.seconds() - pool.seconds("idle"))
-        return pool.threads("idle") == 1 and others[-2:-1] == pytest.approx(others[-1:], abs=1e-9)
-
-    before = exporter.wait_until(rests)
+    before = at_rest(exporter, workload, "talker-#", "idle")
     time.sleep(1)
     answered = PoolChange(before, exporter.scrape(), workload, "talker-#", 1)
     answered.check_whole()
