@@ -123,9 +123,8 @@ SOFTIRQ_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 	tcp = tcp_of(sk);
 	if (!tcp || !unread_bytes(sk, tcp))
 		return 0;
-	if (has_mark(sk) && tracked->arrived_seq == tcp->rcv_nxt)
-		return 0; /* requests_segment has told of it, unless a FIN came with it */
-	if (!event_is_new(copy, &tracked->arrived_seq, tcp->rcv_nxt))
+	/* With a mark requests_segment has come first, and has told of it unless a FIN came too. */
+	if (!event_is_new(copy || has_mark(sk), &tracked->arrived_seq, tcp->rcv_nxt))
 		return 0;
 	/*
 	 * TCP has read the clock when it took the segment (tcp_rcv_established()), and its
@@ -145,16 +144,13 @@ int BPF_PROG(requests_segment, struct sock *sk, struct sk_buff *skb)
 {
 	struct tracked *tracked;
 	const struct tcp_sock *tcp;
-	__u32 end, acked = 0;
 
 	if (!has_mark(sk))
 		return 0;
 	tracked = tracked_of(sk);
 	tcp = tracked ? tcp_of(sk) : NULL;
-	if (!tcp || !segment_readable(sk, skb, &end, &acked))
-		return 0;
-	tracked->arrived_seq = end; /* before the stamp: see segment_comes() */
-	connection_readable(tracked, end, bpf_ktime_get_ns(), acked != tcp->write_seq);
+	if (tcp)
+		segment_stamp(0, tracked, sk, skb, tcp->write_seq);
 	return 0;
 }
 

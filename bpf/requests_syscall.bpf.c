@@ -203,13 +203,9 @@ SOFTIRQ_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, 
 SOFTIRQ_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_buff *skb)
 {
 	struct tracked *tracked = connection_of(sk);
-	__u32 end, acked = 0;
 
-	if (!tracked || conn_is_over(&tracked->conn) || !segment_readable(sk, skb, &end, &acked) ||
-	    !event_is_new(copy, &tracked->arrived_seq, end))
-		return 0;
-	tracked->arrived_seq = end; /* before the stamp: see segment_comes() */
-	connection_readable(tracked, end, bpf_ktime_get_ns(), acked != sent_sequence(sk));
+	if (tracked && !conn_is_over(&tracked->conn))
+		segment_stamp(copy, tracked, sk, skb, sent_sequence(sk));
 	return 0;
 }
 

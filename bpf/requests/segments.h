@@ -3,7 +3,8 @@
 #ifndef WORKLOAD_REQUESTS_SEGMENTS_H
 #define WORKLOAD_REQUESTS_SEGMENTS_H
 
-#include "core/endpoints.h"
+#include "lib/spares.h"
+#include "requests/requests.h"
 
 #define TCP_FLAG_SYN 2 /* RFC 9293, 3.1 */
 #define TCP_FLAG_RST 4
@@ -30,6 +31,18 @@ static inline int segment_readable(struct sock *sk, struct sk_buff *skb, __u32 *
 	*acked = __builtin_bswap32(*acked);
 	return !(fields[1] & (TCP_FLAG_SYN | TCP_FLAG_RST)) && (__s32)length > 0 &&
 	       (__s32)(sequence - next) <= 0 && (__s32)(*end - next) > 0;
+}
+
+/* Stamps the bytes that a segment brings; @sent_seq: write_seq, as the kernel has it. */
+static inline void segment_stamp(__u32 copy, struct tracked *tracked, struct sock *sk,
+				 struct sk_buff *skb, __u32 sent_seq)
+{
+	__u32 end, acked = 0;
+
+	/* event_is_new() notes the segment before its stamp is there: see segment_comes(). */
+	if (segment_readable(sk, skb, &end, &acked) &&
+	    event_is_new(copy, &tracked->arrived_seq, end))
+		connection_readable(tracked, end, bpf_ktime_get_ns(), acked != sent_seq);
 }
 
 /*
