@@ -91,15 +91,6 @@ static inline void stream_read(struct sock *sk, const struct tcp_sock *tcp, stru
 	};
 }
 
-/*
- * A socket with a mark (SO_RCVLOWAT) is called readable when that is reached, and not when its
- * first bytes come (tcp_data_ready()): of those tcp_probe tells.
- */
-static inline int has_mark(struct sock *sk)
-{
-	return PLAIN(struct sock, sk)->sk_rcvlowat > 1;
-}
-
 /* The file of a socket, for who reads: it is known where the thread has read from there before. */
 static inline struct file *reader_file(struct sock *sk, const struct tracked *tracked,
 				       const struct thread *thread)
@@ -113,7 +104,25 @@ static inline struct file *reader_file(struct sock *sk, const struct tracked *tr
 	return socket ? socket->file : NULL;
 }
 
-SOFTIRQ_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
+/*
+ * Arrival has two hooks, and each is the spare of the other (lib/spares.h). tcp_probe tells of a
+ * segment as it comes, and so of bytes below the mark of a socket (SO_RCVLOWAT) as well; but not of
+ * what comes while the connection is made, or after the server has shut its side: TCP takes that
+ * elsewhere (tcp_rcv_state_process()). sk_data_ready tells of those too, but of bytes below the
+ * mark only once it is reached (tcp_data_ready()).
+ */
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(requests_segment, struct sock *sk, struct sk_buff *skb)
+{
+	struct tracked *tracked = tracked_of(sk);
+	const struct tcp_sock *tcp = tracked ? tcp_of(sk) : NULL;
+
+	if (tcp)
+		segment_stamp(0, tracked, sk, skb, tcp->write_seq);
+	return 0;
+}
+
+SPARED_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 {
 	struct tracked *tracked = tracked_of(sk);
 	const struct tcp_sock *tcp;
@@ -123,8 +132,7 @@ SOFTIRQ_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 	tcp = tcp_of(sk);
 	if (!tcp || !unread_bytes(sk, tcp))
 		return 0;
-	/* With a mark requests_segment has come first, and has told of it unless a FIN came too. */
-	if (!event_is_new(copy || has_mark(sk), &tracked->arrived_seq, tcp->rcv_nxt))
+	if (!event_is_new(1, &tracked->arrived_seq, tcp->rcv_nxt))
 		return 0;
 	/*
 	 * TCP has read the clock when it took the segment (tcp_rcv_established()), and its
@@ -132,25 +140,6 @@ SOFTIRQ_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 	 */
 	connection_readable(tracked, tcp->rcv_nxt, tcp->tcp_clock_cache,
 			    tcp->snd_una != tcp->write_seq);
-	return 0;
-}
-
-/*
- * Every segment of the machine passes here, and few sockets have a mark: no copies (lib/spares.h).
- * One that is missed is seen when the mark is reached.
- */
-SEC("tp_btf/tcp_probe")
-int BPF_PROG(requests_segment, struct sock *sk, struct sk_buff *skb)
-{
-	struct tracked *tracked;
-	const struct tcp_sock *tcp;
-
-	if (!has_mark(sk))
-		return 0;
-	tracked = tracked_of(sk);
-	tcp = tracked ? tcp_of(sk) : NULL;
-	if (tcp)
-		segment_stamp(0, tracked, sk, skb, tcp->write_seq);
 	return 0;
 }
 

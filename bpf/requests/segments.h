@@ -16,21 +16,22 @@
  */
 static inline int segment_readable(struct sock *sk, struct sk_buff *skb, __u32 *end, __u32 *acked)
 {
-	unsigned char *header = BPF_CORE_READ(skb, data);
-	__u32 length = BPF_CORE_READ(skb, len), sequence, next;
-	__u8 fields[2] = {}; /* where its data begins, and its flags */
+	struct {
+		__be32 sequence, acked;
+		__u8 offset, flags;
+	} header = {};
+	__u32 length, next, begin;
 
 	/* The header of TCP begins at skb->data (net/ipv4/tcp_input.c, tcp_rcv_established). */
-	bpf_probe_read_kernel(&sequence, sizeof(sequence), header + 4);
-	bpf_probe_read_kernel(acked, sizeof(*acked), header + 8);
-	bpf_probe_read_kernel(fields, sizeof(fields), header + 12);
-	length -= (fields[0] >> 4) * 4;
+	bpf_probe_read_kernel(&header, sizeof(header), BPF_CORE_READ(skb, data) + 4);
+	length = BPF_CORE_READ(skb, len) - (header.offset >> 4) * 4;
+	if ((__s32)length <= 0 || header.flags & (TCP_FLAG_SYN | TCP_FLAG_RST))
+		return 0;
 	next = BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt);
-	sequence = __builtin_bswap32(sequence);
-	*end = sequence + length;
-	*acked = __builtin_bswap32(*acked);
-	return !(fields[1] & (TCP_FLAG_SYN | TCP_FLAG_RST)) && (__s32)length > 0 &&
-	       (__s32)(sequence - next) <= 0 && (__s32)(*end - next) > 0;
+	begin = __builtin_bswap32(header.sequence);
+	*end = begin + length;
+	*acked = __builtin_bswap32(header.acked);
+	return (__s32)(begin - next) <= 0 && (__s32)(*end - next) > 0;
 }
 
 /* Stamps the bytes that a segment brings; @sent_seq: write_seq, as the kernel has it. */
