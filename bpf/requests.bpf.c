@@ -105,24 +105,34 @@ static inline struct file *reader_file(struct sock *sk, const struct tracked *tr
 }
 
 /*
- * Arrival has two hooks, and each is the spare of the other (lib/spares.h). tcp_probe tells of a
- * segment as it comes, and so of bytes below the mark of a socket (SO_RCVLOWAT) as well; but not of
- * what comes while the connection is made, or after the server has shut its side: TCP takes that
- * elsewhere (tcp_rcv_state_process()). sk_data_ready tells of those too, but of bytes below the
- * mark only once it is reached (tcp_data_ready()).
+ * Arrival has two hooks, and the programs there are copies of each other (lib/spares.h). tcp_probe
+ * tells of a segment as it comes, and so of bytes below the mark of a socket (SO_RCVLOWAT) as well;
+ * but not of what comes while the connection is made, or after the server has shut its side: TCP
+ * takes that elsewhere (tcp_rcv_state_process()). sk_data_ready tells of those too, but of bytes
+ * below the mark only once it is reached (tcp_data_ready()).
  */
 SEC("tp_btf/tcp_probe")
-int BPF_PROG(requests_segment, struct sock *sk, struct sk_buff *skb)
+int BPF_PROG(requests_arrival, struct sock *sk, struct sk_buff *skb)
 {
 	struct tracked *tracked = tracked_of(sk);
 	const struct tcp_sock *tcp = tracked ? tcp_of(sk) : NULL;
+	struct receiver receiver;
 
-	if (tcp)
-		segment_stamp(0, tracked, sk, skb, tcp->write_seq);
+	if (!tcp)
+		return 0;
+	receiver.next = tcp->rcv_nxt;
+	receiver.window_end = tcp->rcv_wup + tcp->rcv_wnd;
+	receiver.sent_seq = tcp->write_seq;
+	segment_stamp(tracked, &receiver, skb);
 	return 0;
 }
 
-SPARED_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
+/*
+ * TCP has read the clock when it took the segment (tcp_rcv_established()), and its acknowledgement
+ * before its bytes. What has left is told by the same clock: see left_ns().
+ */
+PROG_COPIES("tp_btf/sk_data_ready", requests_arrival_softirq, requests_arrival_spare,
+	    requests_arrival_spare2, struct sock *sk)
 {
 	struct tracked *tracked = tracked_of(sk);
 	const struct tcp_sock *tcp;
@@ -132,27 +142,27 @@ SPARED_PROG("tp_btf/sk_data_ready", requests_readable, struct sock *sk)
 	tcp = tcp_of(sk);
 	if (!tcp || !unread_bytes(sk, tcp))
 		return 0;
-	if (!event_is_new(1, &tracked->arrived_seq, tcp->rcv_nxt))
-		return 0;
-	/*
-	 * TCP has read the clock when it took the segment (tcp_rcv_established()), and its
-	 * acknowledgement before its bytes.
-	 */
-	connection_readable(tracked, tcp->rcv_nxt, tcp->tcp_clock_cache,
-			    tcp->snd_una != tcp->write_seq);
+	if (event_is_new(1, &tracked->arrived_seq, tcp->rcv_nxt))
+		connection_readable(tracked, tcp->rcv_nxt, tcp->tcp_clock_cache,
+				    tcp->snd_una != tcp->write_seq);
+	else
+		conn_arrival_at(&tracked->conn, tcp->tcp_clock_cache);
 	return 0;
 }
 
 /*
  * Bytes that come with the SYN (Fast Open) make the connection, and nobody is told that they are
- * readable: they have been there since it was made. Asked for at its first read, which takes them.
+ * readable. Those that end the handshake pass sk_data_ready only, whose program may be running.
+ * Asked for at a connection's first read, which takes them.
  */
 static inline __u64 first_arrival(struct tracked *tracked, const struct tcp_sock *tcp,
 				  __u64 arrived)
 {
 	__u64 born = tracked->born_ns;
 
-	return born && BPF_CORE_READ_BITFIELD(tcp, syn_data_acked) ? born : arrived;
+	if (!born || (arrived && !BPF_CORE_READ_BITFIELD(tcp, syn_data_acked)))
+		return arrived;
+	return born;
 }
 
 SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, int flags)

@@ -203,9 +203,15 @@ SOFTIRQ_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, 
 SOFTIRQ_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_buff *skb)
 {
 	struct tracked *tracked = connection_of(sk);
+	struct tcp_sock *tcp = (struct tcp_sock *)sk;
+	struct receiver receiver;
 
-	if (tracked && !conn_is_over(&tracked->conn))
-		segment_stamp(copy, tracked, sk, skb, sent_sequence(sk));
+	if (!tracked || conn_is_over(&tracked->conn))
+		return 0;
+	receiver.next = BPF_CORE_READ(tcp, rcv_nxt);
+	receiver.window_end = BPF_CORE_READ(tcp, rcv_wup) + BPF_CORE_READ(tcp, rcv_wnd);
+	receiver.sent_seq = sent_sequence(sk);
+	segment_stamp(tracked, &receiver, skb);
 	return 0;
 }
 

@@ -292,6 +292,8 @@ struct inet_connection_sock {
 
 struct tcp_sock {
 	__u32 rcv_nxt;
+	__u32 rcv_wup; /* rcv_nxt when the last window was told */
+	__u32 rcv_wnd; /* that window */
 	__u32 copied_seq;
 	volatile __u32 write_seq;
 	volatile __u32 snd_nxt;

@@ -7,7 +7,8 @@
  * - A softirq interrupts a program that a thread runs into, and goes on for up to 2 ms
  *   (kernel/softirq.c, MAX_SOFTIRQ_TIME): TCP takes hundreds of segments in that time. A hook that
  *   threads and softirqs pass has a second copy on all kernels (SOFTIRQ_PROG). One softirq does not
- *   interrupt another, so two are enough.
+ *   interrupt another, so two are enough. Bytes that arrive pass two hooks, tcp_probe and
+ *   sk_data_ready, and the second copy is the program at the other one.
  * - Since Linux 7.0 a program at a tracepoint can be preempted, so what the next task does would
  *   not be seen: there each has three (measured under emulation, where programs run 20 times as
  *   long: with one, 2 of 1000 events are lost, 5 of 1000 with the syscall backend). Older kernels

@@ -66,6 +66,8 @@
 #define MIXED_WEIGHT 4U
 #define MIXED_MANY (8U * MIXED_WEIGHT)
 
+#define ARRIVAL_TAKES_NS 100000ULL /* for a segment, from tcp_probe on until TCP has its bytes */
+
 /* Reads and sends write the first part, arrivals the second: a cache line for each CPU's. */
 struct conn {
 	__u64 phase;

@@ -41,6 +41,23 @@ static inline void conn_readable(struct conn *conn, __u64 now, int crosses)
 }
 
 /*
+ * TCP has taken what was stamped last, and tells by the clock of its sends when: so that nothing
+ * that comes behind a send looks older than that. What it tells of much later is something else.
+ */
+static inline void conn_arrival_at(struct conn *conn, __u64 now)
+{
+	__u64 stamped = conn->latest_ns;
+
+	if (now <= stamped || now - stamped > ARRIVAL_TAKES_NS)
+		return;
+	conn->latest_ns = now;
+	if (conn->next_ns == stamped)
+		conn->next_ns = now;
+	else
+		__sync_val_compare_and_swap(&conn->arrived_ns, stamped, now);
+}
+
+/*
  * A thread has taken bytes, in three steps whose order loses no arrival: first the stamp of what
  * waited is taken (0: not seen), then the caller looks whether bytes are left and says so, then
  * the machine is told of the read. What is left came with the next arrival; of more than three that

@@ -165,3 +165,40 @@ Test(request_meetings, two_reads_that_find_an_idle_connection_begin_one_request)
 	cr_expect_eq(other.came_to, REQUEST_BEGAN);
 	EXPECT_GAUGES(wire, 0, 1);
 }
+
+/*
+ * The answer leaves, the next request comes, and the hook of the send runs after that: TCP's clock
+ * tells of both (left_ns()). tcp_probe has told of the request a moment before.
+ */
+Test(request_meetings, what_comes_before_a_send_is_told_is_no_rest_of_its_request)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	wire_read(&wire, 200);
+	wire_write(&wire);
+	wire_arrive(&wire, 300);
+	conn_arrival_at(&wire.conn, T0 + 310);
+	wire_told(&wire, 310);
+	wire_close(&wire, 900);
+	cr_expect_eq(wire.ended, 1);
+	cr_expect_eq(wire.last.service_ns, 110);
+	cr_expect_eq(wire.abandoned_queued, 1);
+}
+
+Test(request_meetings, what_tcp_takes_is_told_by_its_clock)
+{
+	struct wire wire = wire_open();
+
+	wire_arrive(&wire, 100);
+	conn_arrival_at(&wire.conn, T0 + 110);
+	cr_expect_eq(wire.conn.arrived_ns, T0 + 110);
+	wire_arrive(&wire, 200);
+	conn_arrival_at(&wire.conn, T0 + 210);
+	cr_expect_eq(wire.conn.arrived_ns, T0 + 110, "what came first stays");
+	cr_expect_eq(wire.conn.next_ns, T0 + 210);
+	conn_arrival_at(&wire.conn, T0 + 205);
+	cr_expect_eq(wire.conn.latest_ns, T0 + 210, "it never goes back");
+	conn_arrival_at(&wire.conn, T0 + 210 + ARRIVAL_TAKES_NS + 1);
+	cr_expect_eq(wire.conn.latest_ns, T0 + 210, "nothing came with that");
+}
