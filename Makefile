@@ -24,7 +24,8 @@ DEPS_TEST := g++ libcriterion-dev libclang-rt-dev python3 python3-pytest python3
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless \
              openssl systemd musl-tools golang-go postgresql mariadb-server mariadb-client \
              gunicorn php-fpm php-curl apache2-bin libtomcat10-embed-java libtomcat10-java memcached \
-             varnish erlang-base nghttp2-client haproxy rsyslog python3-pyftpdlib python3-websockets
+             varnish erlang-base nghttp2-client haproxy rsyslog python3-pyftpdlib python3-websockets \
+             python3-grpcio
 DEPS_BENCH := bpftrace libbpf-tools util-linux
 # npm may have come with another nodejs than Debian's.
 DEPS_DASHBOARDS := python3-yaml $(if $(shell command -v npm),,nodejs npm)
@@ -90,7 +91,7 @@ serial = $(PYTEST) -m 'not times' $(1)
 # What requests are about is tested with both backends.
 LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle handover network \
                    progress goodbyes fast_open waits turns uploads places interim_answers preambles \
-                   one_way upgrades openings)
+                   one_way upgrades openings http2)
 
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*/*.[ch] tests/*/*.[ch])
 

@@ -193,6 +193,26 @@ asyncio.run(main())
     return start(Server, name, [python_link(name), "-c", work])
 
 
+def grpc(start, port, files=()):
+    """It answers /test.Echo/Ask with what it was asked; @files: its certificate and key, in TLS."""
+    name = unique_name("grpc")
+    work = f"""
+import concurrent.futures, grpc
+ask = grpc.unary_unary_rpc_method_handler(lambda request, context: request)
+server = grpc.server(concurrent.futures.ThreadPoolExecutor({WORKERS}))
+handler = grpc.method_handlers_generic_handler("test.Echo", {{"Ask": ask}})
+server.add_generic_rpc_handlers((handler,))
+files = [open(file, "rb").read() for file in {[str(file) for file in files]}]
+if files:
+    server.add_secure_port("localhost:{port}", grpc.ssl_server_credentials([files[::-1]]))
+else:
+    server.add_insecure_port("localhost:{port}")
+server.start()
+server.wait_for_termination()
+"""
+    return start(Server, name, [python_link(name), "-c", work])
+
+
 def apache_prefork(start, port):
     limits = f"StartServers {WORKERS}\nMinSpareServers {WORKERS}\nMaxSpareServers {WORKERS}\n"
     return apache(start, port, "prefork", limits + f"MaxRequestWorkers {WORKERS}")

@@ -133,32 +133,6 @@ def test_a_command_that_has_no_answer_is_no_request(exporter, start, connect):
     )
 
 
-def run_h2load(url, requests, clients, at_once):
-    done = subprocess.run(
-        ["h2load", "-n", str(requests), "-c", str(clients), "-m", str(at_once), url],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert f"{requests} succeeded, 0 failed" in done.stdout, done.stdout
-
-
-def test_http_2_is_counted_and_not_measured(exporter, start, tmp_path):
-    nginx = start(Nginx, tmp_path, listen="http2")
-    exporter.workload_of(nginx.port)
-    run_h2load(f"http://127.0.0.1:{nginx.port}/", requests=2000, clients=4, at_once=10)
-    exporter.wait_for_endpoint(
-        nginx.port,
-        lambda e: (
-            e.get("workload_multiplexed_connections_total"),
-            e.get("workload_connections_accepted_total"),
-            e.get("workload_sent_bytes_total") > 2000 * 6,
-        ),
-        (4, 4, True),
-    )
-    exporter.wait_for_end(nginx.port, 0)
-
-
 def test_a_client_that_does_not_wait_for_answers_shares_its_connection(exporter, talk):
     """
     It sends more while a part of the last answer, which is longer than its buffer, is still with the

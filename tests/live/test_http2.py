@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+HTTP/2 of nginx and of gRPC: many requests share a connection, which is counted and not measured. In
+TLS nothing tells of that but that the client does not wait for answers.
+"""
+
+import subprocess
+
+import servers
+from services import Nginx, certificate, free_port
+
+CALLS = 200
+CONNECTIONS = 4
+HELLO = 6  # bytes of an answer of nginx
+
+CLIENT = """
+import sys, grpc
+port, certificate, calls = sys.argv[1:]
+credentials = certificate and grpc.ssl_channel_credentials(open(certificate, "rb").read())
+channel = (
+    grpc.secure_channel(f"localhost:{port}", credentials)
+    if certificate
+    else grpc.insecure_channel(f"localhost:{port}")
+)
+ask = channel.unary_unary("/test.Echo/Ask")
+for i in range(int(calls)):
+    assert ask(b"q" * 100) == b"q" * 100
+channel.close()
+"""
+
+
+def h2load(url, requests, at_once):
+    done = subprocess.run(
+        ["h2load", "-n", str(requests), "-c", str(CONNECTIONS), "-m", str(at_once), url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert f"{requests} succeeded, 0 failed" in done.stdout, done.stdout
+
+
+def is_multiplexed(exporter, port, connections, answered):
+    """All of @connections, on which so many bytes were answered at least."""
+    exporter.wait_for_endpoint(
+        port,
+        lambda e: (
+            e.get("workload_multiplexed_connections_total"),
+            e.get("workload_connections_accepted_total"),
+            e.get("workload_sent_bytes_total") > answered,
+            e.gauges(),
+        ),
+        (connections, connections, True, (0, 0, 0, 0)),
+    )
+
+
+def test_http_2_is_counted_and_not_measured(exporter, start, tmp_path):
+    nginx = start(Nginx, tmp_path, listen="http2")
+    exporter.workload_of(nginx.port)
+    h2load(f"http://127.0.0.1:{nginx.port}/", 2000, 10)
+    is_multiplexed(exporter, nginx.port, CONNECTIONS, 2000 * HELLO)
+    exporter.wait_for_end(nginx.port, 0)
+
+
+def test_http_2_in_tls_is_measured_where_the_client_waits(exporter, start, tmp_path):
+    """A turn is a request there, and so are two turns of each handshake."""
+    files = certificate(tmp_path)
+    nginx = start(
+        Nginx, tmp_path, listen=f"ssl http2; ssl_certificate {files[0]}; ssl_certificate_key {files[1]}"
+    )
+    exporter.workload_of(nginx.port)
+    h2load(f"https://127.0.0.1:{nginx.port}/", CALLS, 1)
+    exporter.wait_for_end(nginx.port, CALLS + 2 * CONNECTIONS, goodbyes=CONNECTIONS)
+
+
+def call(port, files):
+    command = ["/usr/bin/python3", "-c", CLIENT, port, files[0] if files else "", CALLS]
+    subprocess.run([str(word) for word in command], check=True, timeout=60)
+
+
+def test_grpc_is_counted_and_not_measured(exporter, start):
+    """It sends its settings before it has read anything."""
+    port = free_port()
+    servers.grpc(start, port)
+    exporter.workload_of(port)
+    call(port, None)
+    is_multiplexed(exporter, port, 1, CALLS * 100)
+    exporter.wait_for_end(port, 0, unrequested=1)
+
+
+def test_grpc_in_tls_is_measured_where_the_client_waits(exporter, start, tmp_path):
+    """With some turns of the protocol's own: the handshake, settings, pings."""
+    files, port = certificate(tmp_path), free_port()
+    servers.grpc(start, port, files)
+    exporter.workload_of(port)
+    call(port, files)
+    end = exporter.wait_for_endpoint(
+        port, lambda e: (e.counts()[0] >= CALLS, e.gauges()), (True, (0, 0, 0, 0))
+    )
+    assert CALLS < end.counts()[0] <= CALLS + 20
+    assert end.get("workload_connections_accepted_total") == 1
