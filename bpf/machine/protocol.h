@@ -23,7 +23,7 @@
 #define BEGINS_OTHER 1U
 #define BEGINS_REQUEST 2U /* HTTP/1: without a body, as a rule */
 #define BEGINS_UPLOAD 3U /* HTTP/1: with a body, as a rule */
-#define BEGINS_PREFACE 4U /* HTTP/2: the client's first bytes */
+#define BEGINS_PREFACE 4U /* HTTP/2: the client's first bytes, in TLS those that offer it alone */
 #define BEGINS_ANSWER 5U /* HTTP/1: a status line */
 #define BEGINS_PREAMBLE 6U /* a proxy's, with which the client's bytes have not begun */
 #define BEGINS_LOGIN 7U /* MySQL: the client's first bytes */

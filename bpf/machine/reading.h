@@ -8,6 +8,7 @@
 #define WORKLOAD_MACHINE_READING_H
 
 #include "machine/connection.h"
+#include "machine/hello.h"
 #include "machine/protocol.h"
 
 static inline int conn_is_http(const struct conn *conn)
@@ -33,11 +34,21 @@ static inline int conn_goes_on(const struct conn *conn, const struct reading *re
 	return conn->phase == PHASE_SERVICE && reading->sent_seq == conn->start_seq;
 }
 
+/* Whether what is read next is a client's first message in TLS, of whose record the header was
+ * read.
+ */
+static inline int conn_asks_hello(const struct conn *conn)
+{
+	return conn->protocol == PROTOCOL_TLS && conn->opens && conn->phase == PHASE_SERVICE &&
+	       conn->taken == TLS_HEADER_BYTES;
+}
+
 /* Whether it takes the first bytes of a read to tell what it is: where it need not be a turn. */
 static inline int conn_asks_bytes(const struct conn *conn, const struct reading *reading)
 {
 	if (!conn_is_http(conn))
-		return conn->protocol == PROTOCOL_NEW || conn->protocol == PROTOCOL_MYSQL;
+		return conn->protocol == PROTOCOL_NEW || conn->protocol == PROTOCOL_MYSQL ||
+		       conn_asks_hello(conn);
 	if (conn_goes_on(conn, reading))
 		return conn->doubt != DOUBT_NONE;
 	return conn->protocol == PROTOCOL_HTTP_BODIES || conn_may_rest(conn, reading->arrived);

@@ -125,11 +125,25 @@ static inline __u32 conn_one_way(struct conn *conn)
 	return REQUEST_UNANSWERED | REQUEST_ONE_WAY;
 }
 
+/*
+ * From now on no turn of the connection is measured, nor is the present one: only whether bytes
+ * wait to be read is known.
+ */
+static inline __u32 conn_multiplexed(struct conn *conn)
+{
+	if (__sync_val_compare_and_swap(&conn->closed, CONN_OPEN, CONN_MULTIPLEXED) != CONN_OPEN)
+		return 0;
+	__sync_lock_test_and_set(&conn->phase, PHASE_IDLE);
+	return REQUEST_MULTIPLEXED;
+}
+
 /* One more read of the request in progress. */
 static inline __u32 conn_piece(struct conn *conn, const struct reading *reading)
 {
 	__u32 taken = conn->taken + reading->bytes;
 
+	if (reading->begins == BEGINS_PREFACE)
+		return conn_multiplexed(conn);
 	if (reading->begins == BEGINS_UNANSWERED && conn->taken == MYSQL_HEADER_BYTES)
 		return conn_withdraw(conn, reading->now);
 	if (conn_begins_anew(conn, reading)) {
@@ -157,18 +171,6 @@ static inline __u32 conn_rest(struct conn *conn, const struct reading *reading)
 	if (conn->protocol == PROTOCOL_HTTP)
 		conn->protocol = PROTOCOL_HTTP_BODIES;
 	return REQUEST_UNANSWERED;
-}
-
-/*
- * From now on no turn of the connection is measured, nor is the present one: only whether bytes
- * wait to be read is known.
- */
-static inline __u32 conn_multiplexed(struct conn *conn)
-{
-	if (__sync_val_compare_and_swap(&conn->closed, CONN_OPEN, CONN_MULTIPLEXED) != CONN_OPEN)
-		return 0;
-	__sync_lock_test_and_set(&conn->phase, PHASE_IDLE);
-	return REQUEST_MULTIPLEXED;
 }
 
 static inline __u32 conn_read(struct conn *conn, const struct reading *reading,

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 HTTP/2 of nginx and of gRPC: many requests share a connection, which is counted and not measured. In
-TLS nothing tells of that but that the client does not wait for answers.
+TLS it is known by a client that offers nothing else.
 """
 
 import subprocess
 
+import pytest
+
 import servers
-from services import Nginx, certificate, free_port
+from clients import exchange, trusting
+from services import Nginx, TlsServer, certificate, free_port
 
 CALLS = 200
+TURNS = 3
 CONNECTIONS = 4
 HELLO = 6  # bytes of an answer of nginx
 
@@ -29,9 +33,9 @@ channel.close()
 """
 
 
-def h2load(url, requests, at_once):
+def h2load(url, requests, at_once, *options):
     done = subprocess.run(
-        ["h2load", "-n", str(requests), "-c", str(CONNECTIONS), "-m", str(at_once), url],
+        ["h2load", "-n", str(requests), "-c", str(CONNECTIONS), "-m", str(at_once), *options, url],
         capture_output=True,
         text=True,
         timeout=60,
@@ -61,15 +65,43 @@ def test_http_2_is_counted_and_not_measured(exporter, start, tmp_path):
     exporter.wait_for_end(nginx.port, 0)
 
 
-def test_http_2_in_tls_is_measured_where_the_client_waits(exporter, start, tmp_path):
-    """A turn is a request there, and so are two turns of each handshake."""
+@pytest.fixture
+def tls(exporter, start, tmp_path):
+    """nginx that speaks HTTP/2 in TLS."""
     files = certificate(tmp_path)
     nginx = start(
         Nginx, tmp_path, listen=f"ssl http2; ssl_certificate {files[0]}; ssl_certificate_key {files[1]}"
     )
     exporter.workload_of(nginx.port)
-    h2load(f"https://127.0.0.1:{nginx.port}/", CALLS, 1)
-    exporter.wait_for_end(nginx.port, CALLS + 2 * CONNECTIONS, goodbyes=CONNECTIONS)
+    return nginx
+
+
+@pytest.mark.parametrize("at_once", [1, 10])
+def test_a_client_in_tls_that_offers_http_2_alone_is_not_measured(exporter, tls, at_once):
+    h2load(f"https://127.0.0.1:{tls.port}/", CALLS, at_once, "--npn-list=h2")
+    is_multiplexed(exporter, tls.port, CONNECTIONS, CALLS * HELLO)
+    exporter.wait_for_end(tls.port, 0)
+
+
+def test_a_client_in_tls_that_offers_http_1_too_is_measured_as_it_asks(exporter, tls):
+    """A turn is a request there, and so are two turns of each handshake."""
+    h2load(f"https://127.0.0.1:{tls.port}/", CALLS, 1, "--npn-list=h2,http/1.1")
+    exporter.wait_for_end(tls.port, CALLS + 2 * CONNECTIONS, goodbyes=CONNECTIONS)
+
+
+@pytest.mark.parametrize("offered, known", [(["h2"], 1), (["h2", "http/1.1"], 0), (["http/1.1"], 0)])
+def test_the_first_message_in_tls_may_be_read_in_two(exporter, start, connect, tmp_path, offered, known):
+    """OpenSSL reads the header of a record first, unless it is told otherwise (as by nginx)."""
+    server = start(TlsServer, tmp_path)
+    exporter.workload_of(server.port)
+    context = trusting()
+    context.set_alpn_protocols(offered)
+    client = context.wrap_socket(connect(server.port))
+    for _ in range(TURNS):
+        exchange(client)
+    client.close()
+    end = exporter.wait_for_end(server.port, 0 if known else TURNS + 2)
+    assert end.get("workload_multiplexed_connections_total") == known
 
 
 def call(port, files):
@@ -87,14 +119,10 @@ def test_grpc_is_counted_and_not_measured(exporter, start):
     exporter.wait_for_end(port, 0, unrequested=1)
 
 
-def test_grpc_in_tls_is_measured_where_the_client_waits(exporter, start, tmp_path):
-    """With some turns of the protocol's own: the handshake, settings, pings."""
+def test_grpc_in_tls_is_counted_and_not_measured(exporter, start, tmp_path):
     files, port = certificate(tmp_path), free_port()
     servers.grpc(start, port, files)
     exporter.workload_of(port)
     call(port, files)
-    end = exporter.wait_for_endpoint(
-        port, lambda e: (e.counts()[0] >= CALLS, e.gauges()), (True, (0, 0, 0, 0))
-    )
-    assert CALLS < end.counts()[0] <= CALLS + 20
-    assert end.get("workload_connections_accepted_total") == 1
+    is_multiplexed(exporter, port, 1, CALLS * 100)
+    exporter.wait_for_end(port, 0)

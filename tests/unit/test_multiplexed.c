@@ -17,6 +17,37 @@ Test(multiplexed, http_2_is_counted_and_not_measured)
 	cr_expect_not(conn_is_over(&wire.conn), "it was open, for the gauge of connections");
 }
 
+/* The header of its record is read first, and then the message that offers HTTP/2 alone. */
+Test(multiplexed, http_2_in_tls_may_be_known_by_the_second_read)
+{
+	struct wire wire = wire_open();
+
+	wire.conn.start_seq = wire.write_seq; /* as the kernel sets it */
+	wire_arrive(&wire, 50);
+	wire_read_bytes(&wire, 100, TLS_HEADER_BYTES, BEGINS_TLS, true);
+	EXPECT_GAUGES(wire, 0, 1);
+	cr_expect(wire_asks(&wire, 50));
+	cr_expect_eq(wire_read_bytes(&wire, 110, 512, BEGINS_PREFACE, false), REQUEST_MULTIPLEXED);
+	EXPECT_GAUGES(wire, 0, 0);
+	wire_close(&wire, 900);
+	cr_expect_eq(wire.ended + wire.abandoned_service + wire.goodbyes, 0);
+}
+
+Test(multiplexed, only_the_first_message_in_tls_is_looked_at)
+{
+	struct wire wire = wire_open();
+
+	wire.conn.start_seq = wire.write_seq; /* as the kernel sets it */
+	wire_arrive(&wire, 50);
+	wire_read_bytes(&wire, 100, TLS_HEADER_BYTES, BEGINS_TLS, true);
+	wire_read_bytes(&wire, 110, 512, BEGINS_UNSEEN, false);
+	cr_expect_not(wire_asks(&wire, 110), "a part of that message");
+	wire_send(&wire, 200);
+	wire_arrive(&wire, 300);
+	wire_read_bytes(&wire, 310, TLS_HEADER_BYTES, BEGINS_UNSEEN, true);
+	cr_expect_not(wire_asks(&wire, 300), "another record");
+}
+
 /* A request that crosses an answer or waits for it, and its own answer. */
 static uint32_t turn(struct wire *wire, bool crosses)
 {

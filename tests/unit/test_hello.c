@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * First messages of real clients of TLS, as fixtures/hellos has them, each in its record: OpenSSL
+ * that offers nothing, HTTP/1 as well and HTTP/2 alone, curl, Go's net/http, Java's HttpClient and
+ * gRPC.
+ */
+#include <criterion/criterion.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "machine/hello.h"
+
+#define ROOT "tests/unit/fixtures/hellos/"
+#define HELLO_MAX 4096
+
+struct bytes {
+	uint8_t data[HELLO_MAX];
+	size_t len;
+};
+
+static struct bytes hello_of(const char *client)
+{
+	struct bytes bytes = {};
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), ROOT "%s", client);
+	file = fopen(path, "rb");
+	cr_assert_not_null(file, "%s", path);
+	bytes.len = fread(bytes.data, 1, sizeof(bytes.data), file);
+	fclose(file);
+	cr_assert_gt(bytes.len, TLS_HEADER_BYTES);
+	return bytes;
+}
+
+/* The walk over the first @len bytes, behind the record's header. */
+static int offers_http_2(const struct bytes *bytes, size_t len)
+{
+	struct hello hello = { .bytes = (uint32_t)(len - TLS_HEADER_BYTES) };
+	const uint8_t *data = bytes->data + TLS_HEADER_BYTES;
+
+	for (unsigned int i = 0; i < HELLO_STEPS && hello.at < hello.bytes; i++) {
+		union hello_window window = {};
+		size_t there = len - TLS_HEADER_BYTES - hello.at;
+
+		memcpy(window.bytes, data + hello.at,
+		       there < sizeof(window) ? there : sizeof(window));
+		if (!hello_step(&hello, &window))
+			break;
+	}
+	return hello_is_http_2(&hello);
+}
+
+Test(hello, clients_that_offer_http_2_alone_are_told_from_others)
+{
+	static const struct {
+		const char *client;
+		int expected;
+	} rows[] = {
+		{ "openssl", 0 }, { "openssl-both", 0 }, { "openssl-h2", 1 }, { "curl", 0 },
+		{ "go", 0 },      { "java", 0 },         { "grpc", 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct bytes bytes = hello_of(rows[i].client);
+
+		cr_expect_eq(offers_http_2(&bytes, bytes.len), rows[i].expected, "%s",
+			     rows[i].client);
+	}
+}
+
+Test(hello, what_is_cut_off_before_the_end_of_the_list_is_not_known)
+{
+	struct bytes bytes = hello_of("openssl-h2");
+	size_t least = 0;
+
+	for (size_t len = TLS_HEADER_BYTES + 1; len <= bytes.len; len++)
+		if (offers_http_2(&bytes, len) && !least)
+			least = len;
+		else
+			cr_expect_eq(offers_http_2(&bytes, len), least != 0);
+	cr_assert_gt(least, 3);
+	cr_expect_arr_eq(bytes.data + least - 3, "\2h2", 3, "it is the last of its list");
+}
+
+Test(hello, what_follows_the_message_is_not_looked_at)
+{
+	struct bytes plain = hello_of("openssl"), other = hello_of("openssl-h2");
+	size_t begins = HELLO_MAX;
+
+	for (size_t i = 0; i + 9 < other.len; i++)
+		if (!memcmp(other.data + i, "\0\20\0\5\0\3\2h2", 9))
+			begins = i;
+	cr_assert_lt(begins, HELLO_MAX);
+	memcpy(plain.data + plain.len, other.data + begins, 9);
+	cr_expect_not(offers_http_2(&plain, plain.len + 9));
+}
+
+/* ASan watches. */
+Test(hello, no_byte_leads_the_walk_astray)
+{
+	struct bytes bytes = hello_of("grpc");
+
+	for (size_t i = TLS_HEADER_BYTES; i < bytes.len; i++)
+		for (unsigned int bit = 0; bit < 8; bit++) {
+			bytes.data[i] ^= 1U << bit;
+			offers_http_2(&bytes, bytes.len);
+			bytes.data[i] ^= 1U << bit;
+		}
+	cr_expect(offers_http_2(&bytes, bytes.len));
+}
