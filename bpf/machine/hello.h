@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which protocols the first message of a client of TLS offers: what the server chooses of them is
- * encrypted, but where all are versions of HTTP/2 there is no choice. The message is walked in
- * steps, over one vector, extension or name each. No hook, no helper, no map; the caller brings the
- * bytes.
+ * Which protocols the first message of a client of TLS offers. What the server chooses of them is
+ * encrypted; where all are versions of HTTP/2, it can only take that or refuse, or not know of the
+ * offer. The message is walked in steps, over one vector, extension or name each. No hook, no
+ * helper, no map; the caller brings the bytes.
  *
  * RFC 8446, sections 4 (a handshake's header), 4.1.2 (ClientHello) and 4.2 (extensions); RFC 7301,
  * section 3.1 (the list of protocols); RFC 9113, section 3.2 ("h2", and no version in clear text).
@@ -40,9 +40,8 @@ struct hello {
 };
 
 /* The bytes at hello->at, 0 behind the last one. */
-union hello_window {
+struct hello_window {
 	__u8 bytes[16];
-	__u64 word;
 };
 
 static inline __u32 hello_number(const __u8 *bytes)
@@ -51,7 +50,7 @@ static inline __u32 hello_number(const __u8 *bytes)
 }
 
 /* A name behind its length: "h2" with its drafts, and what gRPC once called it. */
-static inline int hello_names_http_2(const union hello_window *window)
+static inline int hello_names_http_2(const struct hello_window *window)
 {
 	const __u8 *name = window->bytes + 1;
 
@@ -67,7 +66,7 @@ static inline void hello_to(struct hello *hello, __u16 part, __u32 bytes)
 }
 
 /* Goes on to what comes next; returns whether there may be more to see. */
-static inline int hello_step(struct hello *hello, const union hello_window *window)
+static inline int hello_step(struct hello *hello, const struct hello_window *window)
 {
 	const __u8 *bytes = window->bytes;
 	__u32 all;
@@ -96,9 +95,11 @@ static inline int hello_step(struct hello *hello, const union hello_window *wind
 			hello->at += 4 + hello_number(bytes + 2);
 			return 1;
 		}
-		hello->end = hello->at + 6 + hello_number(bytes + 4);
+		if (!hello_number(bytes + 4))
+			return 0;
 		hello_to(hello, HELLO_PROTOCOL, 6);
-		return hello->end > hello->at;
+		hello->end = hello->at + hello_number(bytes + 4);
+		return 1;
 	case HELLO_PROTOCOL:
 		hello->others += !hello_names_http_2(window);
 		hello->at += 1 + bytes[0];
@@ -112,7 +113,7 @@ static inline int hello_step(struct hello *hello, const union hello_window *wind
 static inline int hello_is_http_2(const struct hello *hello)
 {
 	return hello->part == HELLO_PROTOCOL && hello->at == hello->end &&
-	       hello->end <= hello->bytes && hello->end > 0 && !hello->others;
+	       hello->end <= hello->bytes && !hello->others;
 }
 
 #endif

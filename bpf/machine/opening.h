@@ -12,10 +12,13 @@
 #include "machine/goodbye.h"
 #include "machine/reading.h"
 
-/* Whether nothing but a preamble has been read, and nothing was sent. */
+/*
+ * Whether nothing but a preamble has been read, and nothing was sent. Of a connection whose turns
+ * are not measured neither is known.
+ */
 static inline int conn_is_new(const struct conn *conn)
 {
-	return !conn->read_ns && !conn->told_seq;
+	return !conn->read_ns && !conn->told_seq && !conn->closed;
 }
 
 /* Whether nothing at all has been read. */

@@ -25,9 +25,9 @@ VERIFIED_ALONE int preamble_bytes(struct tracked *tracked, __u32 bytes)
 }
 
 /* One step of the walk; returns whether there may be more to see. */
-VERIFIED_ALONE int hello_walks(struct hello *hello)
+VERIFIED_ALONE int hello_look(struct hello *hello)
 {
-	union hello_window window = {};
+	struct hello_window window = {};
 	__u32 length;
 
 	if (!hello || hello->at >= hello->bytes)
@@ -55,7 +55,7 @@ VERIFIED_ALONE int read_offers_http_2(__u32 at, __u32 bytes)
 	hello.buffer += at;
 	hello.bytes = bytes - at;
 	for (__u32 i = 0; i < HELLO_STEPS; i++)
-		if (!hello_walks(&hello))
+		if (!hello_look(&hello))
 			break;
 	return hello_is_http_2(&hello);
 }

@@ -229,6 +229,8 @@ VERIFIED_ALONE int connection_read(struct tracked *tracked, struct endpoint_shar
 		reading_look(tracked, reading);
 	reading->now = bpf_ktime_get_ns();
 	events = conn_read(&tracked->conn, reading, &ended);
+	if (reading->begins == BEGINS_PREFACE) /* its sends are not looked at */
+		endpoint_learn(tracked, LEARNED_CLIENT_FIRST | LEARNED_ANSWERS);
 	events_record(shard, events, &ended);
 	return events != REQUEST_UNANSWERED && events != REQUEST_MULTIPLEXED &&
 	       events != REQUEST_PREAMBLE;

@@ -42,7 +42,7 @@ static int offers_http_2(const struct bytes *bytes, size_t len)
 	const uint8_t *data = bytes->data + TLS_HEADER_BYTES;
 
 	for (unsigned int i = 0; i < HELLO_STEPS && hello.at < hello.bytes; i++) {
-		union hello_window window = {};
+		struct hello_window window = {};
 		size_t there = len - TLS_HEADER_BYTES - hello.at;
 
 		memcpy(window.bytes, data + hello.at,
@@ -50,6 +50,7 @@ static int offers_http_2(const struct bytes *bytes, size_t len)
 		if (!hello_step(&hello, &window))
 			break;
 	}
+	cr_expect_leq(hello.bytes, len - TLS_HEADER_BYTES);
 	return hello_is_http_2(&hello);
 }
 
@@ -98,7 +99,42 @@ Test(hello, what_follows_the_message_is_not_looked_at)
 	cr_expect_not(offers_http_2(&plain, plain.len + 9));
 }
 
-/* ASan watches. */
+/* Where the list of @bytes is, from its length on. */
+static uint8_t *list_find(struct bytes *bytes, const char *list, size_t len)
+{
+	for (size_t i = 0; i + len <= bytes->len; i++)
+		if (!memcmp(bytes->data + i, list, len))
+			return bytes->data + i;
+	cr_assert_fail("it offers something else");
+	return NULL;
+}
+
+Test(hello, a_list_that_is_empty_or_cut_offers_nothing)
+{
+	struct bytes bytes = hello_of("grpc"), empty = hello_of("openssl-h2");
+	static const char offers[] = "\0\14\10grpc-exp\2h2", swapped[] = "\2h2\10grpc-exp";
+	uint8_t *list = list_find(&bytes, offers, sizeof(offers) - 1);
+
+	memcpy(list + 2, swapped, sizeof(swapped) - 1);
+	cr_expect(offers_http_2(&bytes, bytes.len));
+	cr_expect_not(offers_http_2(&bytes, (size_t)(list + 2 + 8 - bytes.data)), "after \"grpc\"");
+	list_find(&empty, "\0\3\2h2", 5)[1] = 0;
+	cr_expect_not(offers_http_2(&empty, empty.len));
+}
+
+Test(hello, each_letter_of_a_name_counts)
+{
+	struct bytes bytes = hello_of("openssl-h2");
+	uint8_t *name = list_find(&bytes, "\0\3\2h2", 5) + 2;
+
+	for (int i = 0; i < 3; i++)
+		for (unsigned int bit = 0; bit < 8; bit++) {
+			name[i] ^= 1U << bit;
+			cr_expect_not(offers_http_2(&bytes, bytes.len), "byte %d, bit %u", i, bit);
+			name[i] ^= 1U << bit;
+		}
+}
+
 Test(hello, no_byte_leads_the_walk_astray)
 {
 	struct bytes bytes = hello_of("grpc");

@@ -9,6 +9,7 @@ Test(multiplexed, http_2_is_counted_and_not_measured)
 	wire_arrive(&wire, 50);
 	cr_expect_eq(wire_read_bytes(&wire, 100, 300, BEGINS_PREFACE, false), REQUEST_MULTIPLEXED);
 	EXPECT_GAUGES(wire, 0, 0);
+	cr_expect_not(conn_is_new(&wire.conn), "it waits for no greeting");
 	wire_arrive(&wire, 500);
 	EXPECT_GAUGES(wire, 1, 0);
 	conn_take(&wire.conn);
@@ -29,6 +30,7 @@ Test(multiplexed, http_2_in_tls_may_be_known_by_the_second_read)
 	cr_expect(wire_asks(&wire, 50));
 	cr_expect_eq(wire_read_bytes(&wire, 110, 512, BEGINS_PREFACE, false), REQUEST_MULTIPLEXED);
 	EXPECT_GAUGES(wire, 0, 0);
+	cr_expect_not(conn_is_new(&wire.conn), "it waits for no greeting");
 	wire_close(&wire, 900);
 	cr_expect_eq(wire.ended + wire.abandoned_service + wire.goodbyes, 0);
 }
