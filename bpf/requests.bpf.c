@@ -150,21 +150,6 @@ PROG_COPIES("tp_btf/sk_data_ready", requests_arrival_softirq, requests_arrival_s
 	return 0;
 }
 
-/*
- * Bytes that come with the SYN (Fast Open) make the connection, and nobody is told that they are
- * readable. Those that end the handshake pass sk_data_ready only, whose program may be running.
- * Asked for at a connection's first read, which takes them.
- */
-static inline __u64 first_arrival(struct tracked *tracked, const struct tcp_sock *tcp,
-				  __u64 arrived)
-{
-	__u64 born = tracked->born_ns;
-
-	if (!born || (arrived && !BPF_CORE_READ_BITFIELD(tcp, syn_data_acked)))
-		return arrived;
-	return born;
-}
-
 SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, int flags)
 {
 	struct task_struct *task;
@@ -210,7 +195,8 @@ SPARED_PROG("tp_btf/sock_recv_length", requests_read, struct sock *sk, int ret, 
 	if (tracked->conn.protocol == PROTOCOL_NEW)
 		reading_first(tracked, tcp->copied_seq - ret, &reading);
 	if (conn_is_unread(&tracked->conn))
-		reading.arrived = first_arrival(tracked, tcp, reading.arrived);
+		reading.arrived = first_arrival(tracked, reading.arrived,
+						BPF_CORE_READ_BITFIELD(tcp, syn_data_acked));
 	conn_left(&tracked->conn, bytes_wait(tracked, sk, tcp));
 	reading.sent_seq = tcp->write_seq;
 	reading.round_ns = (tcp->srtt_us >> 3) * 1000ULL;

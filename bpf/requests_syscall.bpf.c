@@ -245,20 +245,6 @@ static inline struct tracked *file_connection(struct file *file, struct sock **s
 	return tracked;
 }
 
-/*
- * Whatever came before a connection's first read and did not pass tcp_probe has come with the
- * segment that made the connection. With Fast Open that was the SYN, and more may have passed
- * since.
- */
-static inline __u64 first_arrival(struct tracked *tracked, struct sock *sk, __u64 arrived)
-{
-	__u64 born = tracked->born_ns;
-
-	if (!born || !conn_is_unread(&tracked->conn))
-		return arrived;
-	return arrived && !syn_had_data(sk) ? arrived : born;
-}
-
 static inline void descriptor_read(__u32 copy, struct task_struct *task, __u32 fd, long bytes)
 {
 	struct file *file = descriptor_file(task, fd);
@@ -287,7 +273,9 @@ static inline void descriptor_read(__u32 copy, struct task_struct *task, __u32 f
 		connection_read_unmeasured(tracked, thread, bytes_wait(tracked, sk));
 		return;
 	}
-	reading.arrived = first_arrival(tracked, sk, conn_take(&tracked->conn));
+	reading.arrived = conn_take(&tracked->conn);
+	if (conn_is_unread(&tracked->conn))
+		reading.arrived = first_arrival(tracked, reading.arrived, syn_had_data(sk));
 	if (tracked->conn.protocol == PROTOCOL_NEW)
 		reading_first(tracked, read_sequence(sk) - (__u32)bytes, &reading);
 	conn_left(&tracked->conn, bytes_wait(tracked, sk));

@@ -276,7 +276,6 @@ struct sock {
 	int sk_err;
 	int sk_wmem_queued;
 	int sk_sndbuf;
-	int sk_rcvlowat;
 	__u32 sk_ack_backlog;
 	__u32 sk_max_ack_backlog;
 	struct bpf_local_storage *sk_bpf_storage;

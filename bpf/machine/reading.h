@@ -34,9 +34,7 @@ static inline int conn_goes_on(const struct conn *conn, const struct reading *re
 	return conn->phase == PHASE_SERVICE && reading->sent_seq == conn->start_seq;
 }
 
-/* Whether what is read next is a client's first message in TLS, of whose record the header was
- * read.
- */
+/* Whether what is read next is a client's first message in TLS, behind the header of its record. */
 static inline int conn_asks_hello(const struct conn *conn)
 {
 	return conn->protocol == PROTOCOL_TLS && conn->opens && conn->phase == PHASE_SERVICE &&

@@ -93,19 +93,24 @@ VERIFIED_ALONE int call_is_about(const __u64 *socket)
 	       (number == SYS_SPLICE && descriptor_socket(task, args[2]) == *socket);
 }
 
+/* Where the current system call has put its first @bytes; 0 if that is not known. */
+static inline __u64 call_memory(__u32 bytes)
+{
+	__u64 args[4];
+	__s64 number = call_read(args);
+
+	return number < 0 ? 0 : call_buffer(number, args, bytes);
+}
+
 /* From @at on, up to @size of the @bytes that the current system call reads. */
 static inline int call_bytes(__u32 at, __u32 bytes, void *to, __u32 size)
 {
 	__u32 length = bytes < at + size ? bytes - at : size;
-	__u64 args[4], buffer;
-	__s64 number;
+	__u64 buffer;
 
 	if (bytes <= at)
 		return 0;
-	number = call_read(args);
-	if (number < 0)
-		return 0;
-	buffer = call_buffer(number, args, at + length);
+	buffer = call_memory(at + length);
 	barrier_var(length); /* the verifier is to see this test of what is passed */
 	if (!buffer || length > size)
 		return 0;

@@ -44,12 +44,10 @@ VERIFIED_ALONE int hello_look(struct hello *hello)
 VERIFIED_ALONE int read_offers_http_2(__u32 at, __u32 bytes)
 {
 	struct hello hello = {};
-	__u64 args[4];
-	__s64 number = call_read(args);
 
-	if (number < 0 || at >= bytes)
+	if (at >= bytes)
 		return 0;
-	hello.buffer = call_buffer(number, args, bytes);
+	hello.buffer = call_memory(bytes);
 	if (!hello.buffer)
 		return 0;
 	hello.buffer += at;

@@ -202,6 +202,18 @@ static inline void connection_readable(struct tracked *tracked, __u32 end, __u64
 	conn_readable(&tracked->conn, now, crosses);
 }
 
+/*
+ * When what a connection's first read takes has arrived, @arrived if a hook has stamped it. What
+ * none has told of came with the segment that made the connection. With Fast Open (@with_syn) that
+ * was the SYN, and more may have passed since.
+ */
+static inline __u64 first_arrival(const struct tracked *tracked, __u64 arrived, int with_syn)
+{
+	__u64 born = tracked->born_ns;
+
+	return !born || (arrived && !with_syn) ? arrived : born;
+}
+
 /* What is known of a connection's first bytes, which are read from @begin on. */
 static inline void reading_first(const struct tracked *tracked, __u32 begin,
 				 struct reading *reading)

@@ -242,6 +242,15 @@ def certificate(directory):
     return files
 
 
+def nginx_tls(directory, options=""):
+    """@listen of an nginx that speaks TLS 1.3, with a certificate in @directory; @options of its port."""
+    files = certificate(directory)
+    return (
+        f"ssl {options}; ssl_protocols TLSv1.3;"
+        f" ssl_certificate {files[0]}; ssl_certificate_key {files[1]}"
+    )
+
+
 class TlsServer(Process):
     """workloads/tls_server.py, with a certificate in @directory; @tickets: of each handshake."""
 

@@ -10,7 +10,7 @@ import pytest
 
 import servers
 from clients import exchange, trusting
-from services import Nginx, TlsServer, certificate, free_port
+from services import Nginx, TlsServer, certificate, free_port, nginx_tls
 
 CALLS = 200
 TURNS = 3
@@ -68,10 +68,7 @@ def test_http_2_is_counted_and_not_measured(exporter, start, tmp_path):
 @pytest.fixture
 def tls(exporter, start, tmp_path):
     """nginx that speaks HTTP/2 in TLS."""
-    files = certificate(tmp_path)
-    nginx = start(
-        Nginx, tmp_path, listen=f"ssl http2; ssl_certificate {files[0]}; ssl_certificate_key {files[1]}"
-    )
+    nginx = start(Nginx, tmp_path, listen=nginx_tls(tmp_path, "http2"))
     exporter.workload_of(nginx.port)
     return nginx
 

@@ -14,7 +14,7 @@ import servers
 from clients import Asking, answer, receive, reset, trusting
 from databases import MariaDB, MariaDBClient
 from exposition import Endpoint
-from services import Nginx, certificate, free_port
+from services import Nginx, free_port, nginx_tls
 
 TURNS = 2
 CONNECTIONS = 4
@@ -140,10 +140,7 @@ def test_http_2_is_known_behind_a_preamble(exporter, nginx, connect, preamble, a
 @each_version
 def test_tls_behind_a_preamble(exporter, nginx, connect, tmp_path, preamble):
     """nginx looks at the preamble with MSG_PEEK (107 bytes), and then reads that alone."""
-    files = certificate(tmp_path)
-    options = "ssl proxy_protocol; ssl_protocols TLSv1.3"
-    listen = f"{options}; ssl_certificate {files[0]}; ssl_certificate_key {files[1]}"
-    server, asking = nginx(listen=listen), Asking(THINK_SECONDS)
+    server, asking = nginx(listen=nginx_tls(tmp_path, "proxy_protocol")), Asking(THINK_SECONDS)
     for _ in range(TURNS):
         client = connect(server.port)
         client.sendall(preamble)

@@ -14,7 +14,7 @@ from clients import REQUEST, Asking, answer, receive, think, trusting
 from exporter import bound
 from exposition import Endpoint
 from prometheus import Prometheus
-from services import FarNetwork, Nginx, certificate, free_port
+from services import FarNetwork, Nginx, free_port, nginx_tls
 
 TURNS = 10
 THINK_SECONDS = 0.4  # more than 10 ms and two round trips, on a busy machine too
@@ -136,11 +136,6 @@ def far(start):
     return start(FarNetwork)
 
 
-def secure(tmp_path):
-    files = certificate(tmp_path)
-    return f"ssl; ssl_protocols TLSv1.3; ssl_certificate {files[0]}; ssl_certificate_key {files[1]}"
-
-
 def talk_by_tls(network, server, asking):
     """Uploads and other requests in turn: tickets cross the first, and a refusal each."""
     context = trusting()
@@ -164,7 +159,7 @@ def test_uploads_by_tls_from_afar_share_no_connection(exporter, start, far, tmp_
         options["location"] = f"proxy_pass http://127.0.0.1:{behind.port};"
     (tmp_path / "front").mkdir()
     nginx = start(
-        Nginx, tmp_path / "front", address=far.SERVER, listen=secure(tmp_path), **options
+        Nginx, tmp_path / "front", address=far.SERVER, listen=nginx_tls(tmp_path), **options
     )
     exporter.workload_of(nginx.port)
     asking = Asking(THINK_SECONDS)
@@ -185,7 +180,7 @@ def test_uploads_by_tls_from_afar_share_no_connection(exporter, start, far, tmp_
 def test_an_upload_that_ends_with_its_refusal_is_no_second_request(exporter, start, far, tmp_path):
     """The client ends the connection when it has the answer: the rest of its body abandons nothing."""
     nginx = start(
-        Nginx, tmp_path, 'return 401 "no\\n";', far.on_server, address=far.SERVER, listen=secure(tmp_path)
+        Nginx, tmp_path, 'return 401 "no\\n";', far.on_server, address=far.SERVER, listen=nginx_tls(tmp_path)
     )
     exporter.workload_of(nginx.port)
     for _ in range(CLIENTS):
