@@ -10,32 +10,10 @@
 #include "core/overflows.h"
 #include "lib/spares.h"
 #include "core/trees.h"
+#include "discovery/listening.h"
 #include "lib/walks.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* Listeners that walks have met, by where their connections can be recognised. */
-struct listening_key {
-	__u64 net;
-	__u32 port;
-	__u32 zero;
-};
-
-struct listening {
-	__u32 tree;
-	__u32 multipath; /* its connections have no state from their listener */
-	__u64 start_ns; /* of who founded the tree */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, ENDPOINTS_MAX);
-	__type(key, struct listening_key);
-	__type(value, struct listening);
-} listening SEC(".maps");
-
-__u32 listens_multipath; /* whether any of them is one of Multipath TCP */
 
 static const struct tracked tracked_empty; /* too large for the stack */
 
@@ -120,20 +98,6 @@ static inline struct tracked *listener_found(struct sock *sk, struct task_struct
 	if (!leader || !tracked)
 		walk_ask();
 	return tracked;
-}
-
-static inline struct listening_key listening_at(const struct sock *sk)
-{
-	return (struct listening_key){ .net = (__u64)sk->__sk_common.skc_net.net,
-				       .port = sk->__sk_common.skc_num };
-}
-
-/* The tree of who listens there; NULL if it has ended. */
-static inline struct tree *listening_owner(const struct listening *found)
-{
-	struct tree *tree = tree_at(found->tree);
-
-	return tree && tree->flags & TREE_USED && tree->start_ns == found->start_ns ? tree : NULL;
 }
 
 /* Gives a connection of @tree its state, or counts that it cannot have any. */
@@ -338,25 +302,12 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 	__sync_fetch_and_or(&owner->flags, TREE_WALK);
 }
 
-/* Where the connections of a listener belong that are open already. */
-static inline void listening_note(const struct sock *sk, __u32 index, __u32 multipath)
-{
-	struct listening_key key = listening_at(sk);
-	struct listening value = { .tree = index, .multipath = multipath };
-	struct tree *tree = tree_at(index);
-
-	if (tree)
-		value.start_ns = tree->start_ns;
-	if (bpf_map_update_elem(&listening, &key, &value, 0))
-		drop(DROP_LISTENING_FULL);
-}
-
 /*
  * A listener of Multipath TCP is not the socket of TCP on which it listens, and that one has no
  * descriptor: known is only where it listens. Who listens with it, after another process of the
  * same service, belongs to that one.
  */
-static inline void multipath_found(struct sock *sk, struct task_struct *task)
+static inline void multipath_found(struct sock *sk, struct task_struct *task, __u64 walk)
 {
 	struct task_struct *leader_task = task->group_leader;
 	struct thread *leader = thread_make(leader_task, 0);
@@ -379,7 +330,7 @@ static inline void multipath_found(struct sock *sk, struct task_struct *task)
 	if (!index)
 		index = tree_found_by(leader_task, leader);
 	listens_multipath = 1;
-	listening_note(sk, index, 1);
+	listening_note(sk, index, 1, walk);
 }
 
 /* Listeners that exist already, found in the descriptor tables: at start, and when asked for. */
@@ -392,13 +343,15 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 	struct sock *sk;
 
 	walk_pause(ctx->meta);
+	if (!task)
+		listening_clean(ctx->meta->session_id);
 	if (!task || !file || !process_lives(task))
 		return 0;
 	sk = file_sock(file);
 	if (!sk || sk->__sk_common.skc_state != TCP_LISTEN)
 		return 0;
 	if (sk->sk_protocol == IPPROTO_MPTCP)
-		multipath_found(sk, task);
+		multipath_found(sk, task, ctx->meta->session_id);
 	if (!is_tcp(sk))
 		return 0;
 	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
@@ -410,7 +363,8 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 			return 0;
 		drop_of_add(tracked->tree, DROP_BACKLOG_ADOPT, sk->sk_ack_backlog);
 	}
-	listening_note(sk, tracked->tree, 0);
+	if (!connections_walked)
+		listening_note(sk, tracked->tree, 0, ctx->meta->session_id);
 	return 0;
 }
 
@@ -428,6 +382,10 @@ int discovery_connections(struct bpf_iter__task_file *ctx)
 	__u32 tree;
 
 	walk_pause(ctx->meta);
+	if (!task) {
+		connections_walked = 1;
+		listening_clean(0);
+	}
 	if (!task || !file)
 		return 0;
 	sk = file_tcp_sock(file);

@@ -17,10 +17,11 @@ ROOMS = {
     "bpf/machine": ["bpf/abi"],
     "bpf/lib": ["bpf/abi", "bpf/machine"],
     "bpf/core": ["bpf/abi", "bpf/machine", "bpf/lib"],
+    "bpf/discovery": ["bpf/abi", "bpf/machine", "bpf/lib", "bpf/core"],
     "bpf/requests": ["bpf/abi", "bpf/machine", "bpf/lib", "bpf/core"],
     "bpf/threads": ["bpf/abi", "bpf/machine", "bpf/lib", "bpf/core"],
     "bpf": [
-        "bpf/abi", "bpf/machine", "bpf/lib", "bpf/core", "bpf/requests", "bpf/threads",
+        "bpf/abi", "bpf/machine", "bpf/lib", "bpf/core", "bpf/discovery", "bpf/requests", "bpf/threads",
     ],
     "exporter/base": [],
     "exporter/identity": ["bpf/abi", "exporter/base"],

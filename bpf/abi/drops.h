@@ -26,7 +26,7 @@
 	DROP(WORD_FORGOTTEN, "lock_word_forgotten",                                                \
 	     "whether a word is a lock has to be learnt anew: no room")                            \
 	DROP(LISTENING_FULL, "listener_table_full",                                                \
-	     "listener whose open connections were not looked for: connection_untracked")          \
+	     "listener whose open connections were not looked for")                                \
 	DROP(CPU_UNKNOWN, "cpu_unknown", "thread event on a CPU that was not possible at start")   \
 	DROP(BACKLOG_ADOPT, "connection_untracked",                                                \
 	     "in an accept queue when the exporter started")                                       \
