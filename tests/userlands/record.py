@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 What threads of a userland wait for in futex(2), as bpf/threads/futex.h sees it: rows for the unit tests.
+record.py USERLAND KIND PID SECONDS writes those of one process, each sort of wait once.
 
-Threads called `idle` only park, and threads called `lock` wait for nothing but their lock, so what
-is right is known without asking the classifier.
+Threads called `lock` wait for nothing but their lock, which is of KIND, and all others only park
+(KIND `idle`), so what is right is known without asking the classifier. Two are exceptions: the threads
+called `turn` wait for either and are left out, and a wait for a lock of the runtime itself, whose code
+is that of another recorded lock, becomes `"runtime", 1` by hand. PID may be that of the `unshare` which
+has put the process into a namespace.
 """
 
 import os
 import struct
+import sys
+import time
 from pathlib import Path
 
 SYS_FUTEX = 202
@@ -78,9 +84,10 @@ def sight(memory, task):
 
 
 def process_of(pid):
-    """The process itself, where @pid is what has put it into a namespace."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return int(children[0]) if children else pid
+    """@pid, or its child where @pid is what has put that into a namespace."""
+    if Path(f"/proc/{pid}/comm").read_text() != "unshare\n":
+        return pid
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
 def waits(pid):
@@ -112,3 +119,31 @@ def line(userland, kind, lock, row):
         f'{{ "{userland}", "{kind}", {lock}, {{ {wait} }}, '
         f"{{ {seen}, {row['key']:#x}, {row['pointer']} }} }},"
     )
+
+
+def sorts(pid, kind, seconds):
+    """
+    What was seen of @kind within @seconds, {sort of wait: sight}. A counter takes every value: from the
+    third on they are one sort.
+    """
+    found = {}
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for name, row in waits(pid):
+            if name != "turn" and (name == "lock") == (kind != "idle"):
+                how = [row[key] for key in ("op", "timed", "own_frame", "code")]
+                found.setdefault((*how, min(row["expected"], 3)), row)
+        time.sleep(0.002)
+    return found
+
+
+def main():
+    userland, kind, pid, seconds = sys.argv[1:]
+    found = sorts(process_of(int(pid)), kind, float(seconds))
+    assert found, f"no thread of {pid} waits in futex(2)"
+    for _, row in sorted(found.items()):
+        print(line(userland, kind, int(kind != "idle"), row))
+
+
+if __name__ == "__main__":
+    main()
