@@ -91,7 +91,7 @@ serial = $(PYTEST) -m 'not times' $(1)
 # What requests are about is tested with both backends.
 LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle handover network \
                    progress goodbyes fast_open waits turns uploads places interim_answers preambles \
-                   one_way upgrades openings http2)
+                   one_way upgrades openings http2 little)
 
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*/*.[ch] tests/*/*.[ch])
 

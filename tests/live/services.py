@@ -252,13 +252,17 @@ def nginx_tls(directory, options=""):
 
 
 class TlsServer(Process):
-    """workloads/tls_server.py, with a certificate in @directory; @tickets: of each handshake."""
+    """
+    workloads/tls_server.py, with a certificate in @directory; @tickets: of each handshake; @pause: in
+    milliseconds, before an answer.
+    """
 
-    def __init__(self, directory, tickets=2):
+    def __init__(self, directory, tickets=2, pause=0):
         self.port = free_port()
         files = certificate(directory)
         super().__init__(
-            ["/usr/bin/python3", WORKLOADS_SOURCES / "tls_server.py", self.port, *files, tickets],
+            ["/usr/bin/python3", WORKLOADS_SOURCES / "tls_server.py", self.port, *files]
+            + [tickets, pause],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A server of HTTP/1.1 that plays a script for every request, one connection at a time. Arguments: port
+A server of HTTP/1.1 that plays a script for every request, one thread per connection. Arguments: port
 and the script, a list in JSON of
 
   "text"            one send(2) of it
@@ -17,6 +17,7 @@ import os
 import socket
 import sys
 import tempfile
+import threading
 import time
 
 
@@ -51,15 +52,22 @@ def play(client, step):
 
 
 def talk(client, steps):
-    while True:
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
-            part = client.recv(65536)
-            if not part:
-                return
-            head += part
-        for step in steps:
-            play(client, step)
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        part = client.recv(65536)
+        if not part:
+            return False
+        head += part
+    for step in steps:
+        play(client, step)
+    return True
+
+
+def serve(client, steps):
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with client, contextlib.suppress(ConnectionError):
+        while talk(client, steps):
+            pass
 
 
 def main():
@@ -68,9 +76,7 @@ def main():
         print("ready", flush=True)
         while True:
             client, _ = listener.accept()
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with client, contextlib.suppress(ConnectionError):
-                talk(client, steps)
+            threading.Thread(target=serve, args=(client, steps), daemon=True).start()
 
 
 main()

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 A server that speaks TLS and answers 100 bytes with 100 bytes, one thread per connection. It closes
-when the client does, and says no goodbye of its own. Arguments: port, certificate, key, and how many
-session tickets it sends after a handshake of TLS 1.3.
+when the client does, and says no goodbye of its own. Arguments: port, certificate, key, how many
+session tickets it sends after a handshake of TLS 1.3, and for how many milliseconds it pauses before
+it answers.
 """
 
 import socket
 import ssl
 import sys
 import threading
+import time
 
 
-def talk(client, context):
+def talk(client, context, pause):
     with context.wrap_socket(client, server_side=True) as connection:
         while True:
             size = 0
@@ -20,6 +22,7 @@ def talk(client, context):
                 if not part:
                     return
                 size += len(part)
+            time.sleep(pause / 1000)
             connection.sendall(b"a" * 100)
 
 
@@ -31,7 +34,7 @@ def main():
         print("ready", flush=True)
         while True:
             client, _ = listener.accept()
-            threading.Thread(target=talk, args=(client, context), daemon=True).start()
+            threading.Thread(target=talk, args=(client, context, int(sys.argv[5])), daemon=True).start()
 
 
 main()
