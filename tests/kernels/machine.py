@@ -25,7 +25,7 @@ KERNEL_ARGUMENTS = "quiet panic=-1 oops=panic mitigations=off random.trust_cpu=o
 # What the initial file system loads, in this order; a kernel has the rest built in.
 MODULES = (
     "virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_console"
-    " fuse virtiofs overlay"
+    " fuse virtiofs overlay tun tap vhost_iotlb vhost vhost_net"
 ).split()
 VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
 SOCKET_SECONDS = 10

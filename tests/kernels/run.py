@@ -49,7 +49,7 @@ REQUESTS = [
     "tests/live/test_handover.py",
     "tests/live/test_network.py",
 ]
-THREADS = ["tests/live/test_threads.py", "tests/live/test_locks.py"]
+THREADS = [f"tests/live/test_{name}.py" for name in ("threads", "locks", "kernel_workers")]
 # Kinds of conversation, of waiting, of roles and of sockets.
 KINDS = [
     f"tests/live/test_{name}.py"

@@ -10,9 +10,11 @@ import pytest
 from clients import REQUEST, exchange_once, receive
 from exporter import bound
 from exposition import Endpoint, Pool, PoolChange
+from kernel_types import mounted
 from services import SCRATCH, JavaPool, Load, Service
 from utilization import Utilization
 
+POSSIBLE_CPUS = "/sys/devices/system/cpu/possible"
 WINDOW_SECONDS = 10
 LOCKERS = "locker-#"
 RESTING = {"condvar": 8, "blocked": 4, "sleepers": 4}
@@ -281,6 +283,31 @@ def test_time_in_fsync_is_what_the_scheduler_leaves_of_the_threads_lives(synced)
     assert disk * 1e9 == pytest.approx(own["life_ns"] - own["busy_ns"], rel=0.05)
     assert own["sync_ns"] < (disk + busy) * 1e9 * 1.005
     assert pool.get("workload_disk_wait_seconds_sum") == pytest.approx(disk, rel=0.02)
+
+
+@pytest.mark.skipif(os.cpu_count() < 2, reason="there is one CPU")
+def test_what_happens_on_a_cpu_that_was_not_possible_is_counted_as_lost(exporters, start, tmp_path):
+    """It would be written where another CPU writes, or a walk."""
+    possible = tmp_path / "possible"
+    possible.write_text("0\n")
+    exporter = exporters(launcher=mounted(f"mount --bind {possible} {POSSIBLE_CPUS}"))
+    workloads = []
+    for cpu in (0, 1):
+        server = start(
+            Service, "locker", prefix=["taskset", "--cpu-list", cpu], mode="sleepers", threads=4
+        )
+        server.ask("start")
+        workloads.append(exporter.workload_of(server.port))
+
+    def lost(scrape):
+        return scrape.losses().get("cpu_unknown", 0)
+
+    measured, unmeasured = workloads
+    before = exporter.wait_until(lambda s: lost(s) and Pool(s, measured, LOCKERS).threads() == 4 and s)
+    after = exporter.wait_until(lambda s: lost(s) > lost(before) and s.at > before.at + 1 and s)
+    PoolChange(before, after, measured, LOCKERS, 4).check_whole()
+    assert not Pool(after, unmeasured, LOCKERS).seconds()
+    assert not after.losses().get("torn_read")
 
 
 def test_a_java_pool_serves_and_is_named_a_jvm(exporter, start, connect):
