@@ -24,7 +24,8 @@
  *
  * Every event reads the first part, and few write it: with the 8 bytes that the kernel puts before
  * it (struct bpf_local_storage_data) it is a cache line, and so is the next one. An arrival is on
- * one CPU and its read on another, so only the line of arrivals moves between the two.
+ * one CPU and its read on another, so only the line of arrivals, the third, moves between the two:
+ * what each event writes is there, or in the second with what reads and sends write.
  */
 struct tracked {
 	__u32 slot; /* endpoint */
@@ -35,21 +36,20 @@ struct tracked {
 	__u8 adopted; /* found open at start, nothing known of its present request */
 	__u8 blocks; /* who reads from it waits: no event loop does so */
 	__u16 held; /* of QUOTA_SOCKETS: HELD_ */
-	union {
-		__u32 drops; /* listener: sk_drops already counted */
-		__u32 first_seq; /* connection: after what came with the first unread byte */
-	};
-	__u32 waited; /* its accept wait is counted; syscall backend */
-	__u32 arrived_seq; /* of the last event of each kind: see event_is_new(), segment_comes() */
-	__u32 read_seq;
-	__u32 sent_seq;
+	__u32 drops; /* listener: sk_drops already counted */
 	__u32 sought; /* listener: a walk was asked to find who holds it */
+	__u32 waited; /* its accept wait is counted; syscall backend */
+	struct bytes bytes; /* socket backend */
 	__u64 born_ns; /* it was made, for the ACK that ended the handshake or for a SYN with data
 			*/
 	struct conn conn;
-	struct bytes bytes; /* socket backend */
+	__u32 first_seq; /* after what came with the first unread byte */
+	__u32 arrived_seq; /* of the last event of each kind: see event_is_new(), segment_comes() */
+	__u32 read_seq;
+	__u32 sent_seq;
 };
 _Static_assert(offsetof(struct tracked, conn) == 64 - 8, "struct tracked is not in cache lines");
+_Static_assert(sizeof(struct tracked) == 3 * 64 - 8, "struct tracked is not three cache lines");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);

@@ -26,7 +26,6 @@ struct bytes {
 	__u32 counts;
 	__u32 read_seq; /* copied_seq, up to which they are counted */
 	__u32 sent_seq; /* write_seq, up to which they are counted */
-	__u32 zero;
 };
 
 static inline int bytes_are_many(__u32 seq, __u32 counted_seq)
