@@ -187,14 +187,15 @@ class PoolServer:
         ended = time.monotonic()
         client.stop()
         cpu_ns = processes.cpu_ns(self._server.pid) - cpu_ns
-        own = self._server.ask("stats")
+        after = self._server.ask("stats")
+        own = {key: after[key] - before[key] for key in ("service_ns", "sending_ns")}
         return {
             "requests": said["requests"],
             "errors": said["errors"],
             "seconds": ended - began,
             "p99_ns": said["response_p99_ns"],
             "cpu_ns": cpu_ns,
-            "service_ns": own["service_ns"] - before["service_ns"],
+            **own,
             "response_ns": said["response_ns"],
         }
 
@@ -202,9 +203,15 @@ class PoolServer:
         return _differences(scrape, self.port, interval["requests"])
 
     def means(self, scrape, interval):
+        """
+        A request is served until its answer leaves, which is during the send: a thread that loses its
+        CPU in a send may lose it before or after that.
+        """
         end = Endpoint(scrape, self.port)
+        service_ns, most = end.seconds("service") * 1e9, interval["service_ns"]
+        least = most - interval["sending_ns"]
         return {
-            "service": end.seconds("service") * 1e9 / interval["service_ns"],
+            "service": service_ns / min(max(service_ns, least), most),
             "duration": end.seconds("duration") * 1e9 / interval["response_ns"],
         }
 

@@ -102,8 +102,8 @@ def beside_running(kind, size):
         crowd = kind(size)
         try:
             crowd.act()
-            act_cpu_ns = processes.tree_cpu_ns(exporter.pid) - cpu_ns
             scrape, wrong = settled(exporter, crowd, True)
+            act_cpu_ns = processes.tree_cpu_ns(exporter.pid) - cpu_ns
             return {
                 **scrape_cost(exporter),
                 "stall_ns": scrape_stall_ns(exporter),

@@ -71,7 +71,8 @@ struct server {
 	pthread_mutex_t turn;
 
 	uint64_t requests; /* counters are only touched atomically */
-	uint64_t service_ns;
+	uint64_t service_ns; /* from when a request has been read until its send has returned */
+	uint64_t sending_ns; /* of which in that send */
 };
 
 static void count_add(uint64_t *counter, uint64_t value)
@@ -160,7 +161,7 @@ static void work(struct server *server)
 static bool request_serve(struct worker *worker, int fd, char *buffer)
 {
 	struct server *server = worker->server;
-	uint64_t begin, end;
+	uint64_t begin, sends, end;
 	bool sent;
 
 	if (!io_read_all(fd, buffer, (size_t)server->request_bytes))
@@ -169,10 +170,12 @@ static bool request_serve(struct worker *worker, int fd, char *buffer)
 	__atomic_fetch_sub(&worker->busy_ns, (int64_t)begin, __ATOMIC_SEQ_CST);
 	work(server);
 	count_add(&server->requests, 1); /* first: who has its answer may ask how many there were */
+	sends = clock_now_ns();
 	sent = io_write_all(fd, buffer, (size_t)server->response_bytes);
 	end = clock_now_ns();
 	__atomic_fetch_add(&worker->busy_ns, (int64_t)end, __ATOMIC_SEQ_CST);
 	count_add(&server->service_ns, end - begin);
+	count_add(&server->sending_ns, end - sends);
 	return sent && server->response_bytes;
 }
 
@@ -346,6 +349,7 @@ static void stats_print(struct server *server)
 {
 	stat_print("requests", __atomic_load_n(&server->requests, __ATOMIC_RELAXED));
 	stat_print("service_ns", __atomic_load_n(&server->service_ns, __ATOMIC_RELAXED));
+	stat_print("sending_ns", __atomic_load_n(&server->sending_ns, __ATOMIC_RELAXED));
 	stat_print("busy_ns", workers_busy_ns(server));
 	stat_print("now_ns", clock_now_ns());
 	measured_lock_print(&server->shared);
