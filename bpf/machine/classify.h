@@ -170,7 +170,7 @@ static inline __u32 classify_any(const struct sleeper *sleeper)
 /*
  * Without descriptors it is a sleep. With one, in the middle of a request, it is a client library
  * that waits for its answer (libpq, JDBC, sockets with a timeout), or an answer that waits for its
- * client.
+ * client; or else a server that waits for the next client.
  */
 static inline __u32 classify_poll(const struct sleeper *sleeper)
 {
@@ -182,6 +182,8 @@ static inline __u32 classify_poll(const struct sleeper *sleeper)
 		return classify_any(sleeper);
 	if (sleeper->target == TARGET_CLIENT && sleeper->events & POLLOUT)
 		return STATE_NETWORK;
+	if (sleeper->target == TARGET_WORK)
+		return STATE_IDLE;
 	return sleeper->target == TARGET_OTHER ? classify_target(sleeper)
 					       : classify_receive(sleeper);
 }

@@ -112,6 +112,15 @@ def test_a_worker_that_waits_for_its_own_client_is_idle(exporter, talk, how):
     exporter.wait_for_end(case.port, 1)
 
 
+def test_a_worker_that_polls_its_listener_has_ended_its_request(exporter, talk):
+    """As servers of one thread do, while the client keeps its connection."""
+    case = talk("read:100,write:100,pollnext,eof")
+    exchange(case.client)
+    stays(exporter, exporter.workload_of(case.port), "idle")
+    exporter.wait_for_endpoint(case.port, Endpoint.counts, (1, 1, 1))
+    serves(exporter, case.port, 0)
+
+
 def test_a_worker_that_has_answered_and_parks_is_idle(exporter, talk):
     case = talk(f"read:100,write:{HEAD_BYTES},wait,write:{HEAD_BYTES},loop")
     workload = exporter.workload_of(case.port)

@@ -9,12 +9,25 @@ Test(targets, reading_from_a_socket_is_network_in_a_request_and_else_idle)
 		ELSE_IDLE("readv", NR(19, 65), STATE_NETWORK, 5),
 		ELSE_IDLE("splice", NR(275, 76), STATE_NETWORK, 5),
 		ELSE_IDLE("recvfrom", NR(45, 207), STATE_NETWORK, 5),
-		ELSE_IDLE("poll", NR(7, NONE), STATE_NETWORK, 0x7000, 1),
-		ELSE_IDLE("ppoll", NR(271, 73), STATE_NETWORK, 0x7000, 1),
 	};
 
 	expect_rows_of((struct sleeper){ .target = TARGET_SOCKET }, rows, LEN(rows));
 	expect_rows_of((struct sleeper){ .target = TARGET_WORK }, rows, LEN(rows));
+}
+
+Test(targets, polling_one_socket_is_network_in_a_request_unless_it_brings_work)
+{
+	static const struct row network[] = {
+		ELSE_IDLE("poll", NR(7, NONE), STATE_NETWORK, 0x7000, 1),
+		ELSE_IDLE("ppoll", NR(271, 73), STATE_NETWORK, 0x7000, 1),
+	};
+	static const struct row idle[] = {
+		SAME("poll", NR(7, NONE), STATE_IDLE, 0x7000, 1),
+		SAME("ppoll", NR(271, 73), STATE_IDLE, 0x7000, 1),
+	};
+
+	expect_rows_of((struct sleeper){ .target = TARGET_SOCKET }, network, LEN(network));
+	expect_rows_of((struct sleeper){ .target = TARGET_WORK }, idle, LEN(idle));
 }
 
 Test(targets, nobody_waits_for_work_by_writing_to_a_socket)

@@ -16,7 +16,7 @@
  *   spliceout:N  send N bytes from a pipe
  *   flood:N      one call of write(2) that sends N kB
  *   pour:N       the same without blocking, waiting in poll
- *   pollin       wait in poll until the peer sends or closes
+ *   pollin, pollnext: wait in poll until the peer sends or closes, or another client connects
  *   take:HOW     one byte from an upstream, by HOW: recv, read, poll (and recv) or pipe; after a
  *                wait for that or for a wake-up (eventfd): polls, select, epoll, or pipes
  *   uring:N      one read of at most N bytes by io_uring
@@ -348,6 +348,8 @@ static bool step_play(struct talk *talk, const char *step)
 		return flood(talk, size << 10, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (name_is(step, "pollin"))
 		return io_wait(talk->fd);
+	if (name_is(step, "pollnext"))
+		return io_wait(talk->talker->listener);
 	if (name_is(step, "take"))
 		return take(talk, colon + 1);
 	if (name_is(step, "uring"))
