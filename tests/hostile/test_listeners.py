@@ -49,12 +49,6 @@ class Listeners(Process):
         self.ports = [int(word) for word in self.process.stdout.readline().split()]
 
 
-def known(port):
-    client = socket.create_connection(("127.0.0.1", port), 10)
-    exchange(client)
-    return client
-
-
 def lost(scrape):
     return scrape.losses().get("listener_table_full", 0)
 
@@ -77,10 +71,12 @@ def wait_until_connections_are_walked(exporter, server):
     )
 
 
-def test_listeners_beyond_the_table_are_measured_from_then_on(exporters, start):
+def test_listeners_beyond_the_table_are_measured_from_then_on(exporters, start, connect):
     server = start(Listeners, FIT + BEYOND)
     # A walk meets them in the order in which they were opened.
-    first, last = known(server.ports[0]), known(server.ports[-1])
+    first, last = connect(server.ports[0]), connect(server.ports[-1])
+    exchange(first)
+    exchange(last)
     exporter = exporters()
     wait_until_connections_are_walked(exporter, server)
 
@@ -91,11 +87,10 @@ def test_listeners_beyond_the_table_are_measured_from_then_on(exporters, start):
         exchange(first)
         exchange(last)
     exporter.wait_for_equal(counted, SOME)
-    with known(server.ports[-1]) as again:
+    again = connect(server.ports[-1])
+    for _ in range(SOME):
         exchange(again)
-        exporter.wait_for_equal(counted, SOME + 2)
-    first.close()
-    last.close()
+    exporter.wait_for_equal(counted, 2 * SOME)
 
 
 def orphan():

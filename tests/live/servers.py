@@ -17,9 +17,9 @@ from services import (
     SCRATCH,
     Process,
     Service,
-    _java_program,
     free_port,
     nginx_conf,
+    own_java,
     program_copy,
     python_link,
     unique_name,
@@ -374,7 +374,7 @@ def tomcat(start, port):
     return start(
         Server,
         name,
-        [_java_program(name), "-cp", path, "TomcatPool", port, WORKERS, WORK_MS],
+        [own_java(name), "-cp", path, "TomcatPool", port, WORKERS, WORK_MS],
         stderr=subprocess.DEVNULL,
     )
 

@@ -31,13 +31,18 @@ WORKLOADS = BUILD / "workloads"
 WORKLOADS_SOURCES = Path(__file__).parents[1] / "workloads"
 SCRATCH = BUILD / "live" / str(_SIDE)
 READY_SECONDS = 60
-IN_OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-# The same with TCP Fast Open for clients and servers without cookies, and for every listener.
-WITH_FAST_OPEN = [
-    *("unshare", "--net", "sh", "-c"),
-    'ip link set lo up && echo 1543 > /proc/sys/net/ipv4/tcp_fastopen && exec "$@"',
-    "sh",
-]
+
+
+def in_own_network(**settings):
+    """Executes the command that follows in a network of its own, with other values of net.ipv4."""
+    set_up = [f"echo {value} > /proc/sys/net/ipv4/{name}" for name, value in settings.items()]
+    script = " && ".join(["ip link set lo up", *set_up, 'exec "$@"'])
+    return ["unshare", "--net", "sh", "-c", script, "sh"]
+
+
+IN_OWN_NETWORK = in_own_network()
+# With TCP Fast Open for clients and servers without cookies, and for every listener.
+WITH_FAST_OPEN = in_own_network(tcp_fastopen=1543)
 
 
 def unique_name(prefix):
@@ -351,17 +356,21 @@ class Redis(Process):
         raise AssertionError("redis did not start")
 
 
-def _java_program(name):
+def java_program(home, own_home, name, inside=Path):
     """
-    The `java` program under another name. It finds its runtime relative to where it lies, so that
-    is linked beside it.
+    The `java` program of @home under another name, in a new folder. It finds its runtime relative to
+    where it lies, so that is linked beside it; inside(path) is how the program sees a path.
     """
-    home = Path(shutil.which("java")).resolve().parents[1]
-    own_home = SCRATCH / f"{name}.home"
     (own_home / "bin").mkdir(parents=True)
     for part in ("lib", "conf"):
-        (own_home / part).symlink_to(home / part)
-    return shutil.copy(home / "bin" / "java", own_home / "bin" / name)
+        (own_home / part).symlink_to(inside(home / part))
+    return inside(Path(shutil.copy(home / "bin" / "java", own_home / "bin" / name)))
+
+
+def own_java(name):
+    """That of this machine's `java`."""
+    home = Path(shutil.which("java")).resolve().parents[1]
+    return java_program(home, SCRATCH / f"{name}.home", name)
 
 
 class Tasks(Process):
@@ -396,7 +405,7 @@ class JavaPool(Process):
         if not (classes / "JavaPool.class").exists():
             subprocess.run(["javac", "-d", classes, source], check=True)
         super().__init__(
-            [_java_program(unique_name("java")), "-cp", classes, "JavaPool", threads, free_port()]
+            [own_java(unique_name("java")), "-cp", classes, "JavaPool", threads, free_port()]
             + [upstream_port],
             stdout=subprocess.PIPE,
             text=True,

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from exporter import SLOWER
-from services import WITH_FAST_OPEN, HttpScript, Process, Service, TlsServer
+from services import WITH_FAST_OPEN, HttpScript, Process, Service, TlsServer, in_own_network
 
 CLIENTS = 20
 SERVICE_SECONDS = THINK_SECONDS = 0.4
@@ -21,13 +21,11 @@ SAMPLES = 6
 # What each client does on its connection, again and again, at a time of its own: so at any time as many
 # requests are in service as ever. A client of a kind in ONCE makes a new connection each time.
 ONCE = ("goodbye", "tls-goodbye", "fast-open")
-# Servers that have a network of their own: here one whose sockets take little of an answer at a time.
-WITH_SMALL_BUFFERS = [
-    *("unshare", "--net", "sh", "-c"),
-    'ip link set lo up && echo 4096 16384 65536 > /proc/sys/net/ipv4/tcp_wmem && exec "$@"',
-    "sh",
-]
-NETWORKS = {"fast-open": WITH_FAST_OPEN, "blocked-write": WITH_SMALL_BUFFERS}
+# Servers that have a network of their own: one whose sockets take little of an answer at a time.
+NETWORKS = {
+    "fast-open": WITH_FAST_OPEN,
+    "blocked-write": in_own_network(tcp_wmem="4096 16384 65536"),
+}
 FLOOD_KB = 1000  # much more than such a socket takes
 CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n"
 FINAL = "HTTP/1.1 200 OK\r\nContent-Length: 61\r\n\r\n".ljust(100, "x")
