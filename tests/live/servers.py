@@ -285,17 +285,25 @@ asyncio.SelectorEventLoop(selectors.{selector}()).run_until_complete(main())
 
 
 def forking(start, port, end):
-    """Each connection has a process, which answers one request, reads another and does @end then."""
+    """
+    Each connection has a process, which answers one request, reads another and does @end then: with the
+    only descriptor of it, for the process above closes its own before the first answer.
+    """
     name = unique_name("forking")
     work = f"""
 import os, signal, socketserver, sys
+closed = os.pipe()
 class Talk(socketserver.BaseRequestHandler):
     def handle(self):
+        os.read(closed[0], 1)
         self.request.sendall(self.request.recv(100))
         self.request.recv(100)
         {end}
 class Server(socketserver.ForkingTCPServer):
     request_queue_size = 128
+    def close_request(self, request):
+        super().close_request(request)
+        os.write(closed[1], b".")
 Server(("127.0.0.1", {port}), Talk).serve_forever()
 """
     return start(Server, name, [python_link(name), "-c", work])
