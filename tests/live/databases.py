@@ -24,8 +24,11 @@ class _Database(Process):
         shutil.chown(self.directory, user)
         log = self.directory / "log"
         with open(log, "wb") as output:
-            options = {"cwd": self.directory, "stdout": output, "stderr": output, "user": user}
-            subprocess.run(prepare(self.directory), check=True, env={"HOME": "/", **os.environ}, **options)
+            # A MariaDB that starts takes away the temporary tables of all others in its directory of those.
+            env = {"HOME": "/", **os.environ, "TMPDIR": str(self.directory)}
+            options = {"cwd": self.directory, "env": env, "user": user}
+            options.update(stdout=output, stderr=output)
+            subprocess.run(prepare(self.directory), check=True, **options)
             super().__init__(serve(self.directory, self.port), **options)
         wait_until(lambda: ready in log.read_text(), READY_SECONDS, "the database did not start")
 
