@@ -58,7 +58,7 @@ static int check_print(const struct preflight *preflight, bool json)
 
 int check_run(int argc, char *const *argv, const char *proc_root)
 {
-	struct preflight preflight = { 0 };
+	_cleanup_(preflight_free) struct preflight preflight = { 0 };
 	struct privileges privileges = { 0 };
 	struct loader_options options = { .privileges = &privileges, .proc_root = proc_root };
 	struct loader *loader = NULL;

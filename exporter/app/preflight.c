@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #define PID_NAMESPACE_INITIAL "pid:[4026531836]"
 #define KTHREADD_PID 2
 #define STAT_BYTES 1024
+#define ROWS_FIRST 32
 #define PROTOCOLS_BYTES (16 * 1024)
 
 #define LOST_WITHOUT_PROC                                                                    \
@@ -87,15 +89,29 @@ void preflight_machine_read(const char *proc_root, struct preflight_machine *out
 
 /* --- rows ----------------------------------------------------------------------------------- */
 
-/* Appends a row, or replaces the last where there are too many. */
+static bool rows_grow(struct preflight *preflight)
+{
+	size_t size = preflight->rows_size ? 2 * preflight->rows_size : ROWS_FIRST;
+	struct preflight_row *rows = reallocarray(preflight->rows, size, sizeof(*rows));
+
+	if (!rows)
+		return false;
+	preflight->rows = rows;
+	preflight->rows_size = size;
+	return true;
+}
+
+/* Appends a row, which is valid until the next one; without memory it is lost, and that an error.
+ */
 static struct preflight_row *row_add(struct preflight *preflight, enum preflight_section section,
 				     const char *name, bool ok)
 {
-	struct preflight_row *row;
+	struct preflight_row *row = &preflight->lost;
 
-	if (preflight->rows_len < PREFLIGHT_ROWS_MAX)
-		preflight->rows_len++;
-	row = &preflight->rows[preflight->rows_len - 1];
+	if (preflight->rows_len < preflight->rows_size || rows_grow(preflight))
+		row = &preflight->rows[preflight->rows_len++];
+	else
+		preflight->error = -ENOMEM;
 	*row = (struct preflight_row){ .section = section, .ok = ok };
 	text_copy(row->name, sizeof(row->name), name);
 	return row;
@@ -280,6 +296,12 @@ enum preflight_result preflight_result(const struct preflight *preflight)
 	return all ? PREFLIGHT_ALL : measures ? PREFLIGHT_SOME : PREFLIGHT_NONE;
 }
 
+void preflight_free(struct preflight *preflight)
+{
+	free(preflight->rows);
+	*preflight = (struct preflight){ 0 };
+}
+
 /* --- table ---------------------------------------------------------------------------------- */
 
 static int row_label(const struct preflight_row *row, char *out, size_t size)
@@ -359,7 +381,7 @@ int preflight_render_table(const struct preflight *preflight, struct buffer *out
 		      result == PREFLIGHT_ALL && preflight_has_limits(preflight)
 			      ? ", within the limits named above"
 			      : "");
-	return out->error;
+	return preflight->error ? preflight->error : out->error;
 }
 
 /* --- JSON ----------------------------------------------------------------------------------- */
@@ -421,5 +443,5 @@ int preflight_render_json(const struct preflight *preflight, struct buffer *out)
 	for (int section = 0; section < PREFLIGHT_SECTIONS; section++)
 		json_section(preflight, section, out);
 	buffer_printf(out, "\"exit_code\":%d}\n", result);
-	return out->error;
+	return preflight->error ? preflight->error : out->error;
 }

@@ -18,7 +18,6 @@
 #include "kernel/loader.h"
 #include "security/privileges.h"
 
-#define PREFLIGHT_ROWS_MAX 64
 #define PREFLIGHT_NAME_BYTES 96
 #define PREFLIGHT_RELEASE_BYTES 65 /* as in utsname(2) */
 
@@ -44,11 +43,14 @@ struct preflight_row {
 	char remedy[REFUSAL_REMEDY_BYTES]; /* what to do; "" if ok or if the feature says it */
 };
 
+/* Zeroed: empty. */
 struct preflight {
 	const char *version; /* of the exporter */
 	char release[PREFLIGHT_RELEASE_BYTES]; /* of the kernel */
-	struct preflight_row rows[PREFLIGHT_ROWS_MAX]; /* a further one replaces the last */
-	size_t rows_len;
+	struct preflight_row *rows; /* owned */
+	size_t rows_len, rows_size;
+	struct preflight_row lost; /* in place of one that there is no memory for */
+	int error; /* -ENOMEM: rows are missing */
 	const struct feature_status *features[LOADER_FEATURES_MAX]; /* borrowed from the loader */
 	size_t features_len;
 };
@@ -78,8 +80,10 @@ void preflight_add_machine(struct preflight *preflight, const struct preflight_m
 /* All: every default feature is on. None: nothing can be measured. */
 enum preflight_result preflight_result(const struct preflight *preflight);
 
-/* Both append to @out; 0, or the buffer's error. */
+/* Both append to @out. 0, or an error: rows are missing, or the buffer's. */
 int preflight_render_table(const struct preflight *preflight, struct buffer *out);
 int preflight_render_json(const struct preflight *preflight, struct buffer *out);
+
+void preflight_free(struct preflight *preflight);
 
 #endif

@@ -65,7 +65,7 @@ int say_features(const struct log *log, const struct loader *loader, unsigned in
 
 void say_limits(const struct log *log, const struct privileges *privileges, const char *proc_root)
 {
-	struct preflight preflight = { 0 };
+	_cleanup_(preflight_free) struct preflight preflight = { 0 };
 	struct preflight_machine machine;
 
 	preflight_machine_read(proc_root, &machine);

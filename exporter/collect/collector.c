@@ -28,6 +28,8 @@ static int collect_feature(const struct collector *collector, size_t id,
 {
 	if (!features_on(collector->features, id))
 		return -EOPNOTSUPP;
+	if (!features_table[id]->collect)
+		return 0;
 	return features_table[id]->collect(collector->features->states[id], collection);
 }
 
@@ -36,7 +38,7 @@ static bool goes_along(const struct collector *collector, size_t id, const struc
 {
 	const struct feature *feature = features_table[id];
 
-	return !feature->collector && features_on(collector->features, id) &&
+	return !feature->collector && features_on(collector->features, id) && feature->plan.needs &&
 	       !strcmp(feature->plan.needs, with->plan.name);
 }
 
@@ -98,10 +100,12 @@ static void show_features(struct collector *collector, struct snapshot *snapshot
 		const struct feature *feature = features_table[id];
 		void *state = collector->features->states[id];
 
-		if (state && feature->maps)
+		if (!collector->features->open[id])
+			continue;
+		if (feature->maps)
 			snapshot->maps_len += feature->maps(state,
 							    collector->maps + snapshot->maps_len);
-		if (state && feature->show_self)
+		if (feature->show_self)
 			feature->show_self(state, snapshot);
 	}
 }
@@ -122,9 +126,7 @@ static void collect_self(struct collector *collector, struct snapshot *snapshot)
 	show_features(collector, snapshot);
 	snapshot->probes = loader_probes(kernel->loader, &snapshot->probes_len);
 	if (statistics_on(collector->proc_root)) {
-		snapshot->programs = collector->programs;
-		snapshot->programs_len = loader_programs(kernel->loader, collector->programs,
-							 COLLECTOR_PROGRAMS_MAX);
+		snapshot->programs = loader_programs(kernel->loader, &snapshot->programs_len);
 	}
 	if (!self_read(collector->proc_root, &collector->process))
 		snapshot->process = &collector->process;

@@ -14,8 +14,6 @@
 #include "model/ledger.h"
 #include "model/snapshot.h"
 
-#define COLLECTOR_PROGRAMS_MAX 32
-
 struct collector {
 	struct kernel *kernel; /* borrowed, as all of these */
 	const struct features *features;
@@ -30,7 +28,6 @@ struct collector {
 	/* What the last snapshot points to. */
 	struct drop_row drops[DROP_REASONS];
 	struct map_row maps[LOADER_FEATURES_MAX * FEATURE_MAPS_MAX];
-	struct program_row programs[COLLECTOR_PROGRAMS_MAX];
 	struct collector_row rows[LOADER_FEATURES_MAX];
 	struct process_row process;
 };

@@ -33,7 +33,7 @@ static int features_retire(const struct registry *registry, uint32_t slot, uint6
 	int r = 0;
 
 	for (size_t i = 0; !r && i < features_len; i++)
-		if (features_table[i]->retire && registry->features->states[i])
+		if (features_table[i]->retire && registry->features->open[i])
 			r = features_table[i]->retire(registry->features->states[i], &retirement);
 	return r;
 }
@@ -50,7 +50,7 @@ static void features_fold(void *arg, uint32_t slot)
 	};
 
 	for (size_t i = 0; i < features_len; i++)
-		if (features_table[i]->fold && registry->features->states[i])
+		if (features_table[i]->fold && registry->features->open[i])
 			features_table[i]->fold(registry->features->states[i], &retirement);
 }
 

@@ -60,7 +60,8 @@ struct feature {
 
 	/*
 	 * Also called where the feature is off: another one may have made its tables. 0; then
-	 * *@state NULL is as good as off; -ENOENT: there are no tables; -errno.
+	 * *@state NULL is as good as off; -ENOENT: there are no tables; -errno. Without it a
+	 * feature that is on is asked with @state NULL.
 	 */
 	int (*open)(const struct feature_env *env, void **state);
 	void (*close)(void *state);

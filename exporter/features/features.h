@@ -10,6 +10,7 @@
 
 #include "features/feature.h"
 
+/* In features.c. */
 extern const struct feature *const features_table[];
 extern const size_t features_len;
 
@@ -26,14 +27,15 @@ unsigned int features_always(void);
 
 /* Their names, "discovery, requests, threads", for messages. Returns @out. */
 char *features_names(unsigned int mask, char *out, size_t size);
-#define FEATURES_NAMES_BYTES 128
+#define FEATURES_NAMES_BYTES (LOADER_FEATURES_MAX * 32)
 
 /* What the loader is told: fills all but privileges and the root of /proc. */
 void features_plan(struct loader_options *options, unsigned int wanted);
 
 struct features {
 	const struct loader *loader; /* borrowed */
-	void *states[LOADER_FEATURES_MAX]; /* owned; NULL: not open */
+	bool open[LOADER_FEATURES_MAX]; /* those that are asked: their tables are there */
+	void *states[LOADER_FEATURES_MAX]; /* owned; what open has made of those */
 };
 
 /* Opens those whose tables are there. 0 or -errno; then some may be open all the same. */

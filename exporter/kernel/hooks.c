@@ -35,6 +35,14 @@ static bool hook_exists(const struct btf *types, const char *section, char *word
 	return true;
 }
 
+bool hooks_have(const struct btf *types, const struct bpf_program *program)
+{
+	char words[HOOKS_REASON_BYTES / 2];
+
+	return !types ||
+	       hook_exists(types, bpf_program__section_name(program), words, sizeof(words));
+}
+
 /* Several programs may share a hook. */
 static bool section_is_new(struct bpf_program *const *programs, size_t index)
 {

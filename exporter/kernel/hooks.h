@@ -15,6 +15,9 @@ struct bpf_object;
 struct bpf_program;
 struct btf;
 
+/* Whether this kernel has the hook of @program; true where its types do not tell. */
+bool hooks_have(const struct btf *types, const struct bpf_program *program);
+
 /*
  * Finds the programs among @len @programs whose hook, tp_btf/NAME or iter/NAME, this kernel does
  * not have: writes "this kernel has no tracepoint NAME" to their element of @reasons, and leaves

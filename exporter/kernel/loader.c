@@ -23,7 +23,6 @@
 #include "kernel/uprobes.h"
 #include "kernel/walk.h"
 
-#define PROBES_MAX 64
 #define VERIFIER_LOG_BYTES (256 * 1024)
 #define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
 
@@ -37,16 +36,18 @@ struct loader {
 	const struct loader_options *options; /* only while loading */
 	const struct feature_plan *plans[LOADER_FEATURES_MAX];
 	size_t features_len;
-	char *logs; /* the verifier's, VERIFIER_LOG_BYTES per probe; only while loading */
+	char *logs; /* owned; the verifier's, VERIFIER_LOG_BYTES per probe; only while loading */
 	struct types types; /* only while loading */
 	struct object_knobs knobs;
 	struct feature_status features[LOADER_FEATURES_MAX];
 	struct object objects[LOADER_FEATURES_MAX];
 	struct part parts[LOADER_FEATURES_MAX];
-	struct probe_row probes[PROBES_MAX];
-	char probe_reasons[PROBES_MAX][HOOKS_REASON_BYTES];
-	struct bpf_program *programs[PROBES_MAX];
-	struct bpf_link *links[PROBES_MAX];
+	/* Owned; of each program of the objects that are open: */
+	struct probe_row *probes;
+	char (*probe_reasons)[HOOKS_REASON_BYTES];
+	struct bpf_program **programs;
+	struct bpf_link **links;
+	struct program_row *program_rows; /* what loader_programs() read last */
 	size_t probes_len;
 	struct walks walks;
 };
@@ -156,8 +157,6 @@ static void feature_list_probes(struct loader *loader, size_t id)
 	part->first_probe = loader->probes_len;
 	bpf_object__for_each_program(program, loader->objects[id].bpf)
 	{
-		if (loader->probes_len == PROBES_MAX)
-			return;
 		if (!bpf_program__autoload(program))
 			continue;
 		part->len++;
@@ -234,6 +233,8 @@ static int feature_open_object(struct loader *loader, size_t id)
 	size_t len = backends_len(plan);
 	int asked = loader->options->backends[id], r;
 
+	if (!len)
+		return 0;
 	for (size_t i = asked == BACKEND_AUTO ? 0 : (size_t)asked;; i++) {
 		const struct feature_backend *backend = &plan->backends[i];
 		struct feature_status *feature = &loader->features[id];
@@ -260,17 +261,16 @@ static void feature_open(struct loader *loader, size_t id)
 	r = feature_open_object(loader, id);
 	if (r)
 		feature_fail(loader, id, "opening", r);
-	else
-		feature_list_probes(loader, id);
 }
 
-static int object_load(struct loader *loader, size_t id, const char **step)
+static int feature_make(struct loader *loader, size_t id, const char **step)
 {
-	int r;
+	int r = 0;
 
 	*step = "sharing maps";
-	r = object_share_maps(loader, id);
-	if (!r) {
+	if (loader->objects[id].bpf)
+		r = object_share_maps(loader, id);
+	if (!r && loader->objects[id].bpf) {
 		*step = "loading";
 		r = bpf_object__load(loader->objects[id].bpf);
 	}
@@ -286,9 +286,9 @@ static void feature_load(struct loader *loader, size_t id)
 	const char *step;
 	int r;
 
-	if (!loader->objects[id].bpf)
-		return; /* it could not be opened */
-	r = object_load(loader, id, &step);
+	if (*loader->features[id].reason)
+		return; /* its object could not be opened */
+	r = feature_make(loader, id, &step);
 	if (r)
 		feature_fail(loader, id, step, r);
 	else if (feature_attach(loader, id))
@@ -326,10 +326,8 @@ static void feature_load_after(struct loader *loader, size_t id)
 }
 
 /* What is known of the features before anything is opened. */
-static int features_list(struct loader *loader)
+static void features_list(struct loader *loader)
 {
-	int r = 0;
-
 	for (size_t id = 0; id < loader->features_len; id++) {
 		const struct feature_plan *plan = loader->plans[id];
 
@@ -339,20 +337,62 @@ static int features_list(struct loader *loader)
 			.supports = plan->supports,
 		};
 		feature_since(&loader->features[id], &plan->backends[0]);
-		for (size_t i = 0; !r && i < FEATURE_WALKS_MAX && plan->walks[i].program; i++)
-			r = walks_add(&loader->walks, &plan->walks[i]);
+		for (size_t i = 0; i < FEATURE_WALKS_MAX && plan->walks[i].program; i++)
+			walks_add(&loader->walks, &plan->walks[i]);
 	}
-	return r;
+}
+_Static_assert(WALK_PROGRAMS_MAX >= LOADER_FEATURES_MAX * FEATURE_WALKS_MAX,
+	       "there is no room for the walks of all features");
+
+static size_t programs_count(const struct loader *loader)
+{
+	struct bpf_program *program;
+	size_t len = 0;
+
+	for (size_t id = 0; id < loader->features_len; id++) {
+		if (!loader->objects[id].bpf)
+			continue;
+		bpf_object__for_each_program(program, loader->objects[id].bpf)
+			len += bpf_program__autoload(program);
+	}
+	return len;
 }
 
-static void features_load(struct loader *loader)
+/* Lists the programs of all objects. 0 or -ENOMEM. */
+static int probes_list(struct loader *loader)
 {
+	size_t len = programs_count(loader) + 1; /* where nothing is open NULL is no failure */
+
+	loader->probes = calloc(len, sizeof(*loader->probes));
+	loader->probe_reasons = calloc(len, sizeof(*loader->probe_reasons));
+	loader->programs = calloc(len, sizeof(struct bpf_program *));
+	loader->links = calloc(len, sizeof(struct bpf_link *));
+	loader->program_rows = calloc(len, sizeof(*loader->program_rows));
+	/* Pages that no refused program is written about are never touched. */
+	loader->logs = calloc(len, VERIFIER_LOG_BYTES);
+	if (!loader->probes || !loader->probe_reasons || !loader->programs || !loader->links ||
+	    !loader->program_rows || !loader->logs)
+		return -ENOMEM;
+	for (size_t id = 0; id < loader->features_len; id++)
+		if (loader->objects[id].bpf)
+			feature_list_probes(loader, id);
+	return 0;
+}
+
+static int features_load(struct loader *loader)
+{
+	int r;
+
 	for (size_t id = 0; id < loader->features_len; id++)
 		feature_open(loader, id);
+	r = probes_list(loader);
+	if (r)
+		return r;
 	types_forget(&loader->types);
 	for (size_t id = 0; id < loader->features_len; id++)
 		if (loader->options->wanted & 1U << id)
 			feature_load_after(loader, id);
+	return 0;
 }
 
 static int knobs_read(struct object_knobs *knobs, const char *proc_root, const struct btf *types)
@@ -374,28 +414,26 @@ static int knobs_read(struct object_knobs *knobs, const char *proc_root, const s
 
 int loader_new(const struct loader_options *options, struct loader **out)
 {
-	/* Pages that no refused program is written about are never touched. */
-	_cleanup_(cleanup_free) char *logs = calloc(PROBES_MAX, VERIFIER_LOG_BYTES);
-	_cleanup_(cleanup_free) struct loader *loader = calloc(1, sizeof(*loader));
+	struct loader *loader = calloc(1, sizeof(*loader));
 	int r;
 
-	if (!loader || !logs)
+	if (!loader)
 		return -ENOMEM;
 	libbpf_set_print(NULL); /* reasons are reported by feature */
 	loader->options = options;
 	memcpy(loader->plans, options->plans, sizeof(loader->plans));
 	loader->features_len = options->plans_len;
-	loader->logs = logs;
-	r = features_list(loader);
+	features_list(loader);
+	r = knobs_read(&loader->knobs, options->proc_root, types_get(&loader->types));
 	if (!r)
-		r = knobs_read(&loader->knobs, options->proc_root, types_get(&loader->types));
-	if (!r)
-		features_load(loader);
+		r = features_load(loader);
 	types_forget(&loader->types);
 	loader->options = NULL;
-	loader->logs = NULL;
-	if (!r)
-		*out = TAKE_PTR(loader);
+	free(TAKE_PTR(loader->logs));
+	if (r)
+		loader_free(loader);
+	else
+		*out = loader;
 	return r;
 }
 
@@ -408,6 +446,11 @@ void loader_free(struct loader *loader)
 		bpf_link__destroy(loader->links[i]);
 	for (size_t id = 0; id < loader->features_len; id++)
 		object_close(&loader->objects[id]);
+	free(loader->probes);
+	free(loader->probe_reasons);
+	free(loader->programs);
+	free(loader->links);
+	free(loader->program_rows);
 	free(loader);
 }
 
@@ -491,7 +534,9 @@ uint64_t loader_skipped(const struct loader *loader)
 	return spares_skipped(loader->programs, loader->probes_len, loader->knobs.spares);
 }
 
-size_t loader_programs(const struct loader *loader, struct program_row *rows, size_t cap)
+const struct program_row *loader_programs(struct loader *loader, size_t *len)
 {
-	return programs_read(loader->programs, loader->probes, loader->probes_len, rows, cap);
+	*len = programs_read(loader->programs, loader->probes, loader->probes_len,
+			     loader->program_rows);
+	return loader->program_rows;
 }

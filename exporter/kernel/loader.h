@@ -116,9 +116,9 @@ struct bpf_program *loader_program(const struct loader *loader, const char *name
 uint64_t loader_skipped(const struct loader *loader);
 
 /*
- * Run time and runs of each program, into @rows of @cap; returns how many. Zero unless the kernel
- * keeps BPF statistics.
+ * Run time and runs of each program that is loaded, valid until the next call. Zero unless the
+ * kernel keeps BPF statistics.
  */
-size_t loader_programs(const struct loader *loader, struct program_row *rows, size_t cap);
+const struct program_row *loader_programs(struct loader *loader, size_t *len);
 
 #endif

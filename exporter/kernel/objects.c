@@ -9,8 +9,6 @@
 #include "kernel/spares.h"
 #include "skeletons.h"
 
-#define OBJECT_PROGRAMS_MAX 32
-
 #define OBJECT_OPEN(name)                                                               \
 	static void name##_destroy(void *skeleton)                                      \
 	{                                                                               \
@@ -64,12 +62,12 @@ void object_close(struct object *object)
 
 bool object_has_hooks(const struct object *object, const struct btf *types)
 {
-	char reasons[OBJECT_PROGRAMS_MAX][HOOKS_REASON_BYTES] = { 0 }, missing[256];
-	struct bpf_program *programs[OBJECT_PROGRAMS_MAX], *program;
-	size_t len = 0;
+	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, object->bpf) if (len < OBJECT_PROGRAMS_MAX)
-		programs[len++] = program;
-	hooks_find_missing(types, programs, len, reasons, missing, sizeof(missing));
-	return !*missing;
+	bpf_object__for_each_program(program, object->bpf)
+	{
+		if (!hooks_have(types, program))
+			return false;
+	}
+	return true;
 }

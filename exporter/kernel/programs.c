@@ -18,12 +18,12 @@ int program_info_read(const struct bpf_program *program, struct bpf_prog_info *i
 }
 
 size_t programs_read(struct bpf_program *const *programs, const struct probe_row *probes,
-		     size_t len, struct program_row *rows, size_t cap)
+		     size_t len, struct program_row *rows)
 {
 	struct bpf_prog_info info;
 	size_t read = 0;
 
-	for (size_t i = 0; i < len && read < cap; i++) {
+	for (size_t i = 0; i < len; i++) {
 		if (program_info_read(programs[i], &info))
 			continue;
 		rows[read++] = (struct program_row){

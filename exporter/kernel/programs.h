@@ -14,10 +14,10 @@ struct bpf_program;
 int program_info_read(const struct bpf_program *program, struct bpf_prog_info *info);
 
 /*
- * Runs and run time of @programs, which are named as in @probes, into @rows, of those that are
- * loaded; at most @cap. Returns how many.
+ * Runs and run time of @len @programs, which are named as in @probes, into @rows (room for @len),
+ * of those that are loaded. Returns how many.
  */
 size_t programs_read(struct bpf_program *const *programs, const struct probe_row *probes,
-		     size_t len, struct program_row *rows, size_t cap);
+		     size_t len, struct program_row *rows);
 
 #endif

@@ -19,12 +19,9 @@ static int walk_row(const struct walks *walks, const char *program)
 	return -1;
 }
 
-int walks_add(struct walks *walks, const struct walk_program *program)
+void walks_add(struct walks *walks, const struct walk_program *program)
 {
-	if (walks->len == WALK_PROGRAMS_MAX)
-		return -ENOSPC;
 	walks->programs[walks->len++] = program;
-	return 0;
 }
 
 bool walks_have(const struct walks *walks, const char *program)

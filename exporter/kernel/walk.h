@@ -26,7 +26,7 @@ enum walk {
 	WALK_PROCESSES
 };
 
-#define WALK_PROGRAMS_MAX 16
+#define WALK_PROGRAMS_MAX 40
 #define WALK_MAPS_MAX ((int)LANES)
 
 /* A program that is run as a part of @walk, once through each of the maps, if it has any. */
@@ -47,8 +47,8 @@ struct walks {
 	struct bpf_link *links[WALK_PROGRAMS_MAX][WALK_MAPS_MAX];
 };
 
-/* Adds a program, which is borrowed, behind the others. -ENOSPC if there are too many. */
-int walks_add(struct walks *walks, const struct walk_program *program);
+/* Adds a program, which is borrowed, behind the others, of at most WALK_PROGRAMS_MAX. */
+void walks_add(struct walks *walks, const struct walk_program *program);
 
 /* Whether a program of this name was added. */
 bool walks_have(const struct walks *walks, const char *program);

@@ -219,12 +219,11 @@ uint64_t loader_skipped(const struct loader *loader)
 	return 0;
 }
 
-size_t loader_programs(const struct loader *loader, struct program_row *rows, size_t cap)
+const struct program_row *loader_programs(struct loader *loader, size_t *len)
 {
 	(void)loader;
-	(void)rows;
-	(void)cap;
-	return 0;
+	*len = 0;
+	return NULL;
 }
 
 void walk_cursor_reset(struct walk_cursor *cursor)

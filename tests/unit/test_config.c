@@ -389,7 +389,7 @@ Test(config_check, refuses_other_arguments_by_name)
 }
 
 #define ONE(name) (1U << features_find(name))
-#define ALL (ONE("discovery") | ONE("requests") | ONE("threads"))
+#define ALL (ONE("discovery") | ONE("requests") | ONE("threads") | ONE("nothing_to_scrape"))
 
 static unsigned int enabled(struct outcome outcome)
 {

@@ -254,6 +254,13 @@ struct check {
 	struct preflight preflight;
 };
 
+/* For _cleanup_(check_free). */
+static void check_free(struct check **check)
+{
+	preflight_free(&(*check)->preflight);
+	free(*check);
+}
+
 static struct check *check_new(bool discovery, bool requests, bool threads)
 {
 	struct check *check = calloc(1, sizeof(*check));
@@ -278,7 +285,7 @@ static struct check *check_new(bool discovery, bool requests, bool threads)
 
 static enum preflight_result result_of(bool discovery, bool requests, bool threads)
 {
-	_cleanup_(cleanup_free) struct check *check = check_new(discovery, requests, threads);
+	_cleanup_(check_free) struct check *check = check_new(discovery, requests, threads);
 
 	return preflight_result(&check->preflight);
 }
@@ -326,8 +333,8 @@ Test(preflight, compares_the_kernel_with_what_is_off)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		_cleanup_(cleanup_free) struct check *check = check_new(true, cases[i].requests,
-									true);
+		_cleanup_(check_free) struct check *check = check_new(true, cases[i].requests,
+								      true);
 		struct preflight_machine machine = good_machine;
 		const struct preflight_row *row;
 
@@ -342,7 +349,7 @@ Test(preflight, compares_the_kernel_with_what_is_off)
 
 Test(preflight, says_what_of_multipath_tcp_is_not_measured)
 {
-	_cleanup_(cleanup_free) struct check *check = check_new(true, true, true);
+	_cleanup_(check_free) struct check *check = check_new(true, true, true);
 	struct preflight_machine machine = good_machine;
 	const struct preflight_row *row;
 
@@ -366,7 +373,7 @@ Test(refusal, knows_that_the_oldest_kernel_depends_on_the_machine)
 
 Test(preflight, names_every_feature_that_a_kernel_is_too_old_for)
 {
-	_cleanup_(cleanup_free) struct check *check = check_new(false, false, false);
+	_cleanup_(check_free) struct check *check = check_new(false, false, false);
 	struct preflight_machine machine = good_machine;
 
 	text_copy(machine.release, sizeof(machine.release), "5.10.0");
@@ -380,7 +387,7 @@ Test(preflight, names_every_feature_that_a_kernel_is_too_old_for)
 /* What the row of /proc says holds @word; NULL: it says yes. */
 static void expect_proc(bool mounted, bool initial, bool all_processes, const char *word)
 {
-	_cleanup_(cleanup_free) struct check *check = check_new(true, true, true);
+	_cleanup_(check_free) struct check *check = check_new(true, true, true);
 	struct preflight_machine machine = good_machine;
 	const struct preflight_row *row;
 
@@ -404,7 +411,7 @@ Test(preflight, says_why_processes_are_not_visible)
 
 static void expect_cgroups(bool v2, unsigned int v1, const char *v1_name, const char *reason)
 {
-	_cleanup_(cleanup_free) struct check *check = check_new(true, true, true);
+	_cleanup_(check_free) struct check *check = check_new(true, true, true);
 	struct preflight_machine machine = good_machine;
 	const struct preflight_row *row;
 
@@ -428,7 +435,7 @@ Test(preflight, says_by_which_cgroups_services_are_told_apart)
 Test(preflight, table_has_a_line_per_answer_and_what_to_do)
 {
 	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(65536);
-	_cleanup_(cleanup_free) struct check *check = check_new(true, false, true);
+	_cleanup_(check_free) struct check *check = check_new(true, false, true);
 	struct preflight_machine machine = good_machine;
 	const struct probe_row probe = { "requests", "requests_read", 0 };
 
@@ -449,7 +456,7 @@ Test(preflight, table_has_a_line_per_answer_and_what_to_do)
 Test(preflight, table_tells_of_limits_where_all_works)
 {
 	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(65536);
-	_cleanup_(cleanup_free) struct check *check = check_new(true, true, true);
+	_cleanup_(check_free) struct check *check = check_new(true, true, true);
 	const struct privileges admin = { .known = true, .effective = BIT(CAP_SYS_ADMIN) };
 
 	preflight_add_privileges(&check->preflight, &admin);
@@ -461,13 +468,25 @@ Test(preflight, table_tells_of_limits_where_all_works)
 	cr_expect_not_null(strstr(out.data, "\nAll default features work, within the limits"));
 }
 
-Test(preflight, more_rows_than_fit_are_no_harm)
+/* Each program of Linux 7 has spares: its hooks alone are more than any number once thought of. */
+Test(preflight, no_row_is_lost_however_many_there_are)
 {
-	_cleanup_(cleanup_free) struct check *check = check_new(true, true, true);
+	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(1 << 20);
+	_cleanup_(check_free) struct check *check = check_new(true, true, true);
+	char names[1000][24], label[32];
 
-	for (int i = 0; i < 2 * PREFLIGHT_ROWS_MAX; i++)
-		preflight_add_privileges(&check->preflight, &all);
-	cr_expect_eq(check->preflight.rows_len, PREFLIGHT_ROWS_MAX);
+	for (int i = 0; i < 1000; i++) {
+		const struct probe_row probe = { "threads", names[i], .attached = 1 };
+
+		snprintf(names[i], sizeof(names[i]), "program %d", i);
+		preflight_add_hook(&check->preflight, &probe, "tp_btf/sched_switch", "");
+	}
+	cr_expect_eq(preflight_render_table(&check->preflight, &out), 0);
+	buffer_char(&out, '\0');
+	for (int i = 0; i < 1000; i++) {
+		snprintf(label, sizeof(label), "(program %d) ", i);
+		cr_expect_not_null(strstr(out.data, label), "%s", label);
+	}
 }
 
 Test(json, strings_are_escaped)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "features/features.h"
+
+int features_find(const char *name)
+{
+	for (size_t i = 0; i < features_len; i++)
+		if (!strcmp(features_table[i]->plan.name, name))
+			return (int)i;
+	return -ENOENT;
+}
+
+unsigned int features_collectors(void)
+{
+	unsigned int mask = 0;
+
+	for (size_t i = 0; i < features_len; i++)
+		mask |= (unsigned int)features_table[i]->collector << i;
+	return mask;
+}
+
+unsigned int features_measuring(void)
+{
+	unsigned int mask = 0;
+
+	for (size_t i = 0; i < features_len; i++)
+		mask |= (unsigned int)!features_table[i]->plan.supports << i;
+	return mask;
+}
+
+unsigned int features_always(void)
+{
+	unsigned int mask = 0;
+
+	for (size_t i = 0; i < features_len; i++)
+		mask |= (unsigned int)features_table[i]->always << i;
+	return mask;
+}
+
+char *features_names(unsigned int mask, char *out, size_t size)
+{
+	size_t len = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < features_len && len < size; i++)
+		if (mask & 1U << i)
+			len += (size_t)snprintf(out + len, size - len, "%s%s", len ? ", " : "",
+						features_table[i]->plan.name);
+	return out;
+}
+
+void features_plan(struct loader_options *options, unsigned int wanted)
+{
+	for (size_t i = 0; i < features_len; i++) {
+		options->plans[i] = &features_table[i]->plan;
+		options->backends[i] = BACKEND_AUTO;
+	}
+	options->plans_len = features_len;
+	options->wanted = wanted;
+}
+
+/* A feature that keeps nothing is open while it is on. */
+static int feature_open(struct features *features, size_t id, const struct feature_env *env)
+{
+	int r;
+
+	if (!features_table[id]->open) {
+		features->open[id] = env->on;
+		return 0;
+	}
+	r = features_table[id]->open(env, &features->states[id]);
+	features->open[id] = !r && features->states[id];
+	return r == -ENOENT ? 0 : r;
+}
+
+int features_open(struct features *features, const struct feature_env *env)
+{
+	features->loader = env->kernel->loader;
+	for (size_t i = 0; i < features_len; i++) {
+		const struct feature_env own = {
+			.kernel = env->kernel,
+			.proc_root = env->proc_root,
+			.log = env->log,
+			.on = loader_feature(features->loader, i)->on,
+		};
+		int r = feature_open(features, i, &own);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+void features_close(struct features *features)
+{
+	for (size_t i = features_len; i-- > 0;)
+		if (features->open[i] && features_table[i]->close)
+			features_table[i]->close(features->states[i]);
+	*features = (struct features){ 0 };
+}
+
+bool features_on(const struct features *features, size_t feature)
+{
+	return features->open[feature] && loader_feature(features->loader, feature)->on;
+}
+
+bool features_attach(const struct features *features)
+{
+	for (size_t i = 0; i < features_len; i++)
+		if (features_table[i]->try_attach && features_on(features, i))
+			return true;
+	return false;
+}
+
+int features_try_attach(const struct features *features)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < features_len; i++)
+		if (features_table[i]->try_attach && features_on(features, i))
+			r = features_table[i]->try_attach(features->states[i]);
+	return r;
+}
