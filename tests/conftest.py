@@ -75,6 +75,16 @@ def _leave(item, report):
     return folder
 
 
+LOST = re.compile(r'^workload_exporter_dropped_total\{reason="(\w+)"\} ([1-9]\S*)$', re.MULTILINE)
+
+
+def _losses():
+    """What each exporter said last that it lost, for a reader who has only the log of the suite."""
+    for exporter in _exporters():
+        lost = LOST.findall(exporter.last_page)
+        yield f"\nlost by exporter {exporter.pid}: {dict(lost)}"
+
+
 def pytest_configure(config):
     """What tests start keeps nothing of itself beside what is kept of the tests."""
     if not getattr(config.option, "numprocesses", None):
@@ -111,7 +121,7 @@ def pytest_runtest_makereport(item):
             folder = _leave(item, report)
         except OSError as error:
             folder = f"nothing: {error}"
-        report.sections.append(("evidence", str(folder)))
+        report.sections.append(("evidence", "".join((str(folder), *_losses()))))
 
 
 def pytest_report_header():
