@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "identity/proc.h"
 
 #define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
@@ -172,7 +173,7 @@ void preflight_add_privileges(struct preflight *preflight, const struct privileg
 		  CAP_SYS_PTRACE },
 	};
 
-	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
+	for (size_t i = 0; i < COUNT(needed); i++) {
 		bool held = privileges_have(privileges, needed[i].capability);
 
 		privilege_explain(row_add(preflight, PREFLIGHT_PRIVILEGES, needed[i].name, held),

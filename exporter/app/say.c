@@ -78,6 +78,8 @@ void say_limits(const struct log *log, const struct privileges *privileges, cons
 		if (!row->ok)
 			log_warn(log, "%s: no: %s; %s", row->name, row->reason, row->remedy);
 	}
+	if (preflight.error)
+		log_warn(log, "other limits of this machine: %s", strerror(-preflight.error));
 }
 
 void say_memory(const struct log *log, const struct memory_limit *limit,

@@ -125,9 +125,8 @@ static void collect_self(struct collector *collector, struct snapshot *snapshot)
 	snapshot->http_refusals_len = collector->http_refusals_len;
 	show_features(collector, snapshot);
 	snapshot->probes = loader_probes(kernel->loader, &snapshot->probes_len);
-	if (statistics_on(collector->proc_root)) {
+	if (statistics_on(collector->proc_root))
 		snapshot->programs = loader_programs(kernel->loader, &snapshot->programs_len);
-	}
 	if (!self_read(collector->proc_root, &collector->process))
 		snapshot->process = &collector->process;
 }

@@ -38,7 +38,7 @@ struct collector {
  * visibly: its collector row says success 0. Returns whether the deadline was late enough for
  * everything.
  *
- * The snapshot points into @collector and its ledger: good until the next call.
+ * The snapshot points into @collector, its ledger and the loader: good until the next call.
  */
 bool collector_collect(struct collector *collector, unsigned int asked, uint64_t deadline_ns,
 		       struct snapshot *snapshot);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/units.h"
 
 /* What each kind of hook is declared as: include/trace/bpf_probe.h and DEFINE_BPF_ITER_FUNC. */
 static const struct {
@@ -24,7 +25,7 @@ static bool hook_exists(const struct btf *types, const char *section, char *word
 {
 	char type[HOOKS_REASON_BYTES];
 
-	for (size_t i = 0; i < sizeof(declarations) / sizeof(*declarations); i++) {
+	for (size_t i = 0; i < COUNT(declarations); i++) {
 		if (!text_has_prefix(section, declarations[i].section))
 			continue;
 		snprintf(words, size, "%s%s", declarations[i].words, text_base_name(section));

@@ -16,14 +16,13 @@
 #include "identity/cgroup.h"
 #include "kernel/hooks.h"
 #include "kernel/objects.h"
-#include "kernel/programs.h"
+#include "kernel/probes.h"
 #include "kernel/sizes.h"
 #include "kernel/spares.h"
 #include "kernel/types.h"
 #include "kernel/uprobes.h"
 #include "kernel/walk.h"
 
-#define VERIFIER_LOG_BYTES (256 * 1024)
 #define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
 
 /* Its part of the loader's probes. */
@@ -36,19 +35,12 @@ struct loader {
 	const struct loader_options *options; /* only while loading */
 	const struct feature_plan *plans[LOADER_FEATURES_MAX];
 	size_t features_len;
-	char *logs; /* owned; the verifier's, VERIFIER_LOG_BYTES per probe; only while loading */
 	struct types types; /* only while loading */
 	struct object_knobs knobs;
 	struct feature_status features[LOADER_FEATURES_MAX];
 	struct object objects[LOADER_FEATURES_MAX];
 	struct part parts[LOADER_FEATURES_MAX];
-	/* Owned; of each program of the objects that are open: */
-	struct probe_row *probes;
-	char (*probe_reasons)[HOOKS_REASON_BYTES];
-	struct bpf_program **programs;
-	struct bpf_link **links;
-	struct program_row *program_rows; /* what loader_programs() read last */
-	size_t probes_len;
+	struct probes probes; /* of the objects that are open */
 	struct walks walks;
 };
 
@@ -56,12 +48,7 @@ struct loader {
 
 static bool probe_is_of(const struct loader *loader, size_t probe, size_t id)
 {
-	return strcmp(loader->probes[probe].feature, loader->plans[id]->name) == 0;
-}
-
-static const char *probe_log(const struct loader *loader, size_t probe)
-{
-	return loader->logs + probe * VERIFIER_LOG_BYTES;
+	return strcmp(loader->probes.rows[probe].feature, loader->plans[id]->name) == 0;
 }
 
 /* Finds the hooks of a feature that this kernel does not have, and names them in @missing. */
@@ -69,19 +56,22 @@ static void feature_find_missing(struct loader *loader, size_t id, char *missing
 {
 	const struct part *part = &loader->parts[id];
 
-	hooks_find_missing(types_get(&loader->types), loader->programs + part->first_probe,
-			   part->len, loader->probe_reasons + part->first_probe, missing, size);
+	missing[0] = '\0';
+	if (!part->len)
+		return;
+	hooks_find_missing(types_get(&loader->types), loader->probes.programs + part->first_probe,
+			   part->len, loader->probes.reasons + part->first_probe, missing, size);
 }
 
 /* Each program has a log of its own: the one that was written to is the one that was refused. */
 static void feature_find_refused(struct loader *loader, size_t id, struct refusal *refusal)
 {
-	for (size_t i = 0; i < loader->probes_len; i++) {
-		if (!probe_is_of(loader, i, id) || !*probe_log(loader, i))
+	for (size_t i = 0; i < loader->probes.len; i++) {
+		if (!probe_is_of(loader, i, id) || !*probe_log(&loader->probes, i))
 			continue;
-		refusal->program = loader->probes[i].probe;
-		refusal->log = probe_log(loader, i);
-		text_copy(loader->probe_reasons[i], HOOKS_REASON_BYTES,
+		refusal->program = loader->probes.rows[i].probe;
+		refusal->log = probe_log(&loader->probes, i);
+		text_copy(loader->probes.reasons[i], HOOKS_REASON_BYTES,
 			  "the verifier of this kernel refuses it");
 	}
 }
@@ -138,44 +128,20 @@ static int map_fd_of(const void *loader, const char *name)
 
 static int program_attach(struct loader *loader, size_t probe)
 {
-	struct bpf_program *program = loader->programs[probe];
+	struct bpf_program *program = loader->probes.programs[probe];
 	const char *name = bpf_program__name(program);
 
 	if (hook_is_by_process(bpf_program__section_name(program)))
 		return hooks_can_probe_processes() ? 0 : -EOPNOTSUPP;
 	if (walks_have(&loader->walks, name))
 		return walks_attach(&loader->walks, program, map_fd_of, loader);
-	loader->links[probe] = bpf_program__attach(program);
-	return loader->links[probe] ? 0 : -errno;
-}
-
-static void feature_list_probes(struct loader *loader, size_t id)
-{
-	struct part *part = &loader->parts[id];
-	struct bpf_program *program;
-
-	part->first_probe = loader->probes_len;
-	bpf_object__for_each_program(program, loader->objects[id].bpf)
-	{
-		if (!bpf_program__autoload(program))
-			continue;
-		part->len++;
-		if (hook_is_by_process(bpf_program__section_name(program)))
-			uprobes_prepare(program);
-		loader->programs[loader->probes_len] = program;
-		bpf_program__set_log_buf(program,
-					 loader->logs + loader->probes_len * VERIFIER_LOG_BYTES,
-					 VERIFIER_LOG_BYTES);
-		loader->probes[loader->probes_len++] = (struct probe_row){
-			.feature = loader->plans[id]->name,
-			.probe = bpf_program__name(program),
-		};
-	}
+	loader->probes.links[probe] = bpf_program__attach(program);
+	return loader->probes.links[probe] ? 0 : -errno;
 }
 
 static int feature_attach(struct loader *loader, size_t id)
 {
-	for (size_t i = 0; i < loader->probes_len; i++) {
+	for (size_t i = 0; i < loader->probes.len; i++) {
 		int r;
 
 		if (!probe_is_of(loader, i, id))
@@ -184,13 +150,13 @@ static int feature_attach(struct loader *loader, size_t id)
 		if (r) {
 			char step[128];
 
-			snprintf(step, sizeof(step), "attaching %s", loader->probes[i].probe);
-			snprintf(loader->probe_reasons[i], HOOKS_REASON_BYTES,
+			snprintf(step, sizeof(step), "attaching %s", loader->probes.rows[i].probe);
+			snprintf(loader->probes.reasons[i], HOOKS_REASON_BYTES,
 				 "cannot be attached: %s", strerror(-r));
 			feature_fail(loader, id, step, r);
 			return r;
 		}
-		loader->probes[i].attached = 1;
+		loader->probes.rows[i].attached = 1;
 	}
 	return 0;
 }
@@ -198,12 +164,12 @@ static int feature_attach(struct loader *loader, size_t id)
 /* Half a feature would give half the numbers: what could be attached is detached again. */
 static void feature_detach(struct loader *loader, size_t id)
 {
-	for (size_t i = 0; i < loader->probes_len; i++) {
+	for (size_t i = 0; i < loader->probes.len; i++) {
 		if (!probe_is_of(loader, i, id))
 			continue;
-		bpf_link__destroy(TAKE_PTR(loader->links[i]));
-		walks_detach(&loader->walks, loader->probes[i].probe);
-		loader->probes[i].attached = 0;
+		bpf_link__destroy(TAKE_PTR(loader->probes.links[i]));
+		walks_detach(&loader->walks, loader->probes.rows[i].probe);
+		loader->probes.rows[i].attached = 0;
 	}
 }
 
@@ -344,39 +310,23 @@ static void features_list(struct loader *loader)
 _Static_assert(WALK_PROGRAMS_MAX >= LOADER_FEATURES_MAX * FEATURE_WALKS_MAX,
 	       "there is no room for the walks of all features");
 
-static size_t programs_count(const struct loader *loader)
-{
-	struct bpf_program *program;
-	size_t len = 0;
-
-	for (size_t id = 0; id < loader->features_len; id++) {
-		if (!loader->objects[id].bpf)
-			continue;
-		bpf_object__for_each_program(program, loader->objects[id].bpf)
-			len += bpf_program__autoload(program);
-	}
-	return len;
-}
-
 /* Lists the programs of all objects. 0 or -ENOMEM. */
 static int probes_list(struct loader *loader)
 {
-	size_t len = programs_count(loader) + 1; /* where nothing is open NULL is no failure */
+	size_t len = 0;
+	int r;
 
-	loader->probes = calloc(len, sizeof(*loader->probes));
-	loader->probe_reasons = calloc(len, sizeof(*loader->probe_reasons));
-	loader->programs = calloc(len, sizeof(struct bpf_program *));
-	loader->links = calloc(len, sizeof(struct bpf_link *));
-	loader->program_rows = calloc(len, sizeof(*loader->program_rows));
-	/* Pages that no refused program is written about are never touched. */
-	loader->logs = calloc(len, VERIFIER_LOG_BYTES);
-	if (!loader->probes || !loader->probe_reasons || !loader->programs || !loader->links ||
-	    !loader->program_rows || !loader->logs)
-		return -ENOMEM;
 	for (size_t id = 0; id < loader->features_len; id++)
-		if (loader->objects[id].bpf)
-			feature_list_probes(loader, id);
-	return 0;
+		len += object_programs(&loader->objects[id]);
+	r = probes_init(&loader->probes, len);
+	for (size_t id = 0; !r && id < loader->features_len; id++) {
+		struct part *part = &loader->parts[id];
+
+		part->first_probe = loader->probes.len;
+		part->len = object_programs(&loader->objects[id]);
+		probes_add(&loader->probes, loader->plans[id]->name, loader->objects[id].bpf);
+	}
+	return r;
 }
 
 static int features_load(struct loader *loader)
@@ -429,7 +379,7 @@ int loader_new(const struct loader_options *options, struct loader **out)
 		r = features_load(loader);
 	types_forget(&loader->types);
 	loader->options = NULL;
-	free(TAKE_PTR(loader->logs));
+	probes_loaded(&loader->probes);
 	if (r)
 		loader_free(loader);
 	else
@@ -442,15 +392,10 @@ void loader_free(struct loader *loader)
 	if (!loader)
 		return;
 	walks_detach_all(&loader->walks);
-	for (size_t i = 0; i < loader->probes_len; i++)
-		bpf_link__destroy(loader->links[i]);
+	probes_detach(&loader->probes);
 	for (size_t id = 0; id < loader->features_len; id++)
 		object_close(&loader->objects[id]);
-	free(loader->probes);
-	free(loader->probe_reasons);
-	free(loader->programs);
-	free(loader->links);
-	free(loader->program_rows);
+	probes_free(&loader->probes);
 	free(loader);
 }
 
@@ -463,20 +408,21 @@ const struct feature_status *loader_feature(const struct loader *loader, size_t 
 
 const struct probe_row *loader_probes(const struct loader *loader, size_t *len)
 {
-	*len = loader->probes_len;
-	return loader->probes;
+	*len = loader->probes.len;
+	return loader->probes.rows;
 }
 
 const char *loader_probe_hook(const struct loader *loader, size_t probe)
 {
-	return bpf_program__section_name(loader->programs[probe]);
+	return bpf_program__section_name(loader->probes.programs[probe]);
 }
 
 const char *loader_probe_reason(const struct loader *loader, size_t probe)
 {
-	if (loader->probes[probe].attached)
+	if (loader->probes.rows[probe].attached)
 		return "";
-	return *loader->probe_reasons[probe] ? loader->probe_reasons[probe] : "its feature is off";
+	return *loader->probes.reasons[probe] ? loader->probes.reasons[probe]
+					      : "its feature is off";
 }
 
 int loader_map_fd(const struct loader *loader, const char *name)
@@ -523,20 +469,18 @@ int loader_walk_some(struct loader *loader, enum walk walk, struct walk_cursor *
 
 struct bpf_program *loader_program(const struct loader *loader, const char *name)
 {
-	for (size_t i = 0; i < loader->probes_len; i++)
-		if (strcmp(loader->probes[i].probe, name) == 0)
-			return loader->programs[i];
+	for (size_t i = 0; i < loader->probes.len; i++)
+		if (strcmp(loader->probes.rows[i].probe, name) == 0)
+			return loader->probes.programs[i];
 	return NULL;
 }
 
 uint64_t loader_skipped(const struct loader *loader)
 {
-	return spares_skipped(loader->programs, loader->probes_len, loader->knobs.spares);
+	return spares_skipped(loader->probes.programs, loader->probes.len, loader->knobs.spares);
 }
 
 const struct program_row *loader_programs(struct loader *loader, size_t *len)
 {
-	*len = programs_read(loader->programs, loader->probes, loader->probes_len,
-			     loader->program_rows);
-	return loader->program_rows;
+	return probes_runs(&loader->probes, len);
 }

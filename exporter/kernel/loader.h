@@ -18,7 +18,7 @@
 #include "model/snapshot.h"
 #include "security/privileges.h"
 
-#define LOADER_FEATURES_MAX 8U
+#define LOADER_FEATURES_MAX 16U
 #define FEATURE_BACKENDS_MAX 2U
 #define FEATURE_WALKS_MAX 5U
 #define BACKEND_AUTO (-1)
@@ -38,7 +38,7 @@ struct feature_plan {
 	const char *name;
 	const char *needs; /* a feature before it, without which it is off; NULL: none */
 	bool optional; /* not on by default */
-	bool supports; /* measures nothing by itself */
+	bool supports; /* measures nothing by itself: so is one without an object that needs none */
 	struct feature_backend backends[FEATURE_BACKENDS_MAX]; /* ends with object NULL, or full */
 	struct walk_program walks[FEATURE_WALKS_MAX]; /* ends with program NULL, or full */
 	int (*fill)(const struct loader *loader); /* its tables, once they are made; or NULL */

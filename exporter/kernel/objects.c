@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "kernel/hooks.h"
 #include "kernel/spares.h"
 #include "skeletons.h"
@@ -47,7 +48,7 @@ int object_open(const char *name, const struct object_knobs *knobs, struct objec
 #undef OBJECT
 	};
 
-	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
+	for (size_t i = 0; i < COUNT(objects); i++)
 		if (!strcmp(name, objects[i].name))
 			return objects[i].open(knobs, object);
 	return -ENOENT;
@@ -58,6 +59,17 @@ void object_close(struct object *object)
 	if (object->skeleton)
 		object->destroy(object->skeleton);
 	*object = (struct object){ 0 };
+}
+
+size_t object_programs(const struct object *object)
+{
+	struct bpf_program *program;
+	size_t len = 0;
+
+	if (!object->bpf)
+		return 0;
+	bpf_object__for_each_program(program, object->bpf) len += bpf_program__autoload(program);
+	return len;
 }
 
 bool object_has_hooks(const struct object *object, const struct btf *types)

@@ -7,6 +7,7 @@
 #define WORKLOAD_KERNEL_OBJECTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "kernel/sizes.h"
 
@@ -34,6 +35,9 @@ int object_open(const char *name, const struct object_knobs *knobs, struct objec
 
 /* Closes it, with its programs and maps; one that is not open is nothing. */
 void object_close(struct object *object);
+
+/* How many programs of it are to be loaded; 0 if it is not open. */
+size_t object_programs(const struct object *object);
 
 /* Whether this kernel has all hooks of an open object; told without loading it. */
 bool object_has_hooks(const struct object *object, const struct btf *types);

@@ -26,7 +26,7 @@ enum walk {
 	WALK_PROCESSES
 };
 
-#define WALK_PROGRAMS_MAX 40
+#define WALK_PROGRAMS_MAX 80
 #define WALK_MAPS_MAX ((int)LANES)
 
 /* A program that is run as a part of @walk, once through each of the maps, if it has any. */

@@ -64,6 +64,18 @@ Test(collector, what_is_not_asked_for_is_neither_read_nor_shown)
 	core_stop(core);
 }
 
+Test(collector, a_feature_that_keeps_nothing_works_while_it_is_on)
+{
+	struct core *core = core_start(ALL);
+
+	cr_assert(core_scrape(core));
+	cr_expect_eq(core_worked(core, "nothing_to_scrape"), 1);
+	plain_feature_off(core->loader, "nothing_to_scrape");
+	cr_assert(core_scrape(core));
+	cr_expect_eq(core_worked(core, "nothing_to_scrape"), 0);
+	core_stop(core);
+}
+
 Test(collector, a_feature_that_is_off_fails_alone)
 {
 	struct core *core = core_start(ALL);
