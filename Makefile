@@ -202,7 +202,7 @@ $(BUILD)/workload_exporter: $(OBJECTS)
 	$(Q)$(CC) -pie -Wl,-z,relro,-z,now $^ $(LIBS) -o $@
 
 $(BUILD)/workload_exporter.8: scripts/flag_table.py scripts/definitions.py \
-		exporter/config/workload_exporter.8.in exporter/config/flags.def $(BUILD)/version.h
+		exporter/config/workload_exporter.8.in exporter/config/flags.c $(wildcard exporter/features/*.c) $(BUILD)/version.h
 	$(if $(Q),@echo "  MAN    $@")
 	$(Q)$(PYTHON) -B $< --man exporter/config/workload_exporter.8.in --version '$(VERSION)' > $@
 
@@ -442,7 +442,7 @@ lint: deps-lint ## formatting, static analysis, scripts
 format: ## format the C sources
 	$(Q)$(CLANG_FORMAT) -i $(C_FILES)
 
-readme: ## write the tables of metrics and of flags in the READMEs anew from metrics.def and flags.def
+readme: ## write the tables of metrics and of flags in the READMEs anew from metrics.def and the rows of flags
 	$(Q)$(PYTHON) -B scripts/metric_table.py --write dashboards/README.md
 	$(Q)$(PYTHON) -B scripts/flag_table.py --write exporter/README.md
 

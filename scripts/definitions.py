@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads tables of macros (*.def), and keeps what is made of them between two markers of a file."""
+"""Reads tables of macros, and keeps what is made of them between two markers of a file."""
 
 import pathlib
 import re
@@ -38,8 +38,8 @@ def arguments(text, start):
 
 
 def rows(text, *macros):
-    """The arguments of each use of one of `macros` at the beginning of a line."""
-    for match in re.finditer(rf"^(?:{'|'.join(macros)})\(", text, flags=re.MULTILINE):
+    """The arguments of each use of one of `macros` that a line begins with."""
+    for match in re.finditer(rf"^\s*(?:{'|'.join(macros)})\(", text, flags=re.MULTILINE):
         yield arguments(text, match.end())
 
 

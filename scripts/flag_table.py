@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the README's table of flags, and the man page, from exporter/config/flags.def."""
+"""Makes the README's table of flags, and the man page, from the rows of base/flag.h."""
 
 import argparse
 import pathlib
@@ -11,6 +11,7 @@ import definitions
 from definitions import DefinitionError, rows, string
 
 OPTIONS = "@OPTIONS@"
+OF_FEATURES = "FLAGS_OF_FEATURES,"  # where those of features are among those of the exporter
 
 
 class Flag:
@@ -21,6 +22,16 @@ class Flag:
         self.meaning = f"{string(text)} {string(more)}".replace("\n", " ").strip()
         if not self.option or not self.meaning:
             raise DefinitionError(f"{option}: a flag without a name or a help text")
+
+
+def all_flags():
+    """The text of all rows in the order of --help."""
+    before, found, after = definitions.read("exporter/config/flags.c").partition(OF_FEATURES)
+    if not found:
+        raise DefinitionError(f"exporter/config/flags.c: there is no {OF_FEATURES}")
+    names = re.findall(r"&feature_(\w+)", definitions.read("exporter/features/features.c"))
+    of_features = (definitions.read(f"exporter/features/{name}.c") for name in names)
+    return "\n".join((before, *of_features, after))
 
 
 def table(flags):
@@ -62,8 +73,7 @@ def main():
     what.add_argument("--man", metavar="TEMPLATE", help="print the man page")
     parser.add_argument("--version", default="unknown", help="named in the man page")
     options = parser.parse_args()
-    text = definitions.read("exporter/config/flags.def")
-    flags = [Flag(*row) for row in rows(text, "FLAG", "FLAG_PER_COLLECTOR")]
+    flags = [Flag(*row) for row in rows(all_flags(), "FLAG")]
     if options.man:
         sys.stdout.write(man_page(options.man, flags, options.version))
         return 0

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/units.h"
+
 int confine_find_users(struct confinement *confinement, const struct confine_options *options,
 		       const struct log *log)
 {
@@ -53,7 +55,7 @@ static uint64_t capabilities_needed(struct kernel *kernel)
 						  KEEP_BPF_AS_ADMIN };
 	uint64_t needed = 0;
 
-	for (size_t i = 0; i < sizeof(fewest_first) / sizeof(*fewest_first); i++) {
+	for (size_t i = 0; i < COUNT(fewest_first); i++) {
 		needed = capabilities_of(fewest_first[i]);
 		if (!capabilities_lower(needed) && kernel_is_usable(kernel))
 			break;

@@ -25,6 +25,7 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/units.h"
 #include "collect/collector.h"
 #include "collect/registry.h"
 #include "config/config.h"
@@ -38,7 +39,6 @@
 #include "version.h"
 
 #define EXIT_USAGE 2
-#define NS_PER_MS 1000000ULL
 #define REFRESH_NS (50 * NS_PER_MS) /* at least between two refreshes after rings */
 #define ADOPT_NS (400 * NS_PER_MS) /* for descriptors, and for names: the rest while serving */
 #define PROC_ROOT "/proc"
@@ -130,7 +130,7 @@ static int features_start(struct app *app)
 	int r = kernel_open(&app->kernel, app->loader, PROC_ROOT);
 
 	if (!r)
-		r = features_open(&app->features, &env);
+		r = features_open(&app->features, &env, app->config.settings);
 	if (!r)
 		r = doorbell_open(&app->doorbell, app->loader);
 	if (r)
@@ -322,6 +322,7 @@ static void app_stop(struct app *app)
 	kernel_close(&app->kernel);
 	loader_free(app->loader);
 	namer_stop(app->confinement.namer);
+	config_free(&app->config);
 }
 
 /* One that is too low would be noticed only when nobody can be served any more. */
@@ -418,7 +419,7 @@ int main(int argc, char **argv)
 		return r < 0 ? EX_USAGE : web_config ? serving_check(web_config) : EXIT_SUCCESS;
 	r = config_parse(&app.config, argc, argv, stdout, stderr);
 	if (r)
-		return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
+		return r > 0 ? EXIT_SUCCESS : r == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	app.log = (struct log){
 		.out = stderr,
 		.level = app.config.log_level,

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "base/utf8.h"
 #include "exposition/gzip.h"
 #include "exposition/openmetrics.h"
@@ -15,26 +16,25 @@
 #include "http/landing.h"
 
 #define BODY_MAX_BYTES ((size_t)64 << 20)
-#define NS_PER_SECOND 1000000000ULL
 #define TIMEOUT_MAX_SECONDS 86400 /* more is as good as none */
 #define WHY_BYTES 256
 #define SHOWN_BYTES 65 /* of a name that is no collector's */
 /* Of a timeout, for rendering and the way back: a tenth, half a second at most. */
 #define RESERVE_PART 10
-#define RESERVE_MAX_NS (NS_PER_SECOND / 2)
+#define RESERVE_MAX_NS (NS_PER_S / 2)
 
 /* --- what is asked for --------------------------------------------------------------------- */
 
 /* Seconds as "10" or "9.5", to nanoseconds; 0 if it is anything else, or too long to matter. */
 static uint64_t timeout_read(const char *text)
 {
-	uint64_t ns = 0, unit_ns = NS_PER_SECOND;
+	uint64_t ns = 0, unit_ns = NS_PER_S;
 
 	if (*text < '0' || *text > '9')
 		return 0;
 	for (; *text >= '0' && *text <= '9'; text++) {
-		ns = ns * 10 + (uint64_t)(*text - '0') * NS_PER_SECOND;
-		if (ns > TIMEOUT_MAX_SECONDS * NS_PER_SECOND)
+		ns = ns * 10 + (uint64_t)(*text - '0') * NS_PER_S;
+		if (ns > TIMEOUT_MAX_SECONDS * NS_PER_S)
 			return 0;
 	}
 	if (*text == '.')

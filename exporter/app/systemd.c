@@ -14,10 +14,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/units.h"
 
 #define FIRST_FD 3
-#define NS_PER_US 1000ULL
-#define NS_PER_MS 1000000ULL
 #define WATCHDOG_MAX_US (3600 * 1000000ULL)
 
 /* A number from the environment, which is 0 where there is none. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "base/utf8.h"
 #include "identity/identity.h"
 #include "identity/runtime.h"
@@ -20,7 +21,6 @@
 #define ANSWER_DOUBLINGS_MAX 3U
 #define LATE_NS 250000000ULL /* until it is asked again: doubled each time, up to 128 s */
 #define LATE_DOUBLINGS_MAX 9U
-#define NS_PER_MS 1000000ULL
 
 static unsigned int at_most(unsigned int value, unsigned int limit)
 {

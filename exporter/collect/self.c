@@ -10,9 +10,9 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "identity/proc.h"
 
-#define NS_PER_S 1000000000ULL
 #define LIMITS_BYTES 8192
 #define SYSTEM_STAT_BYTES (1U << 20) /* a line per CPU, and one with a number per interrupt */
 #define DESCRIPTORS_MAX (1U << 20)

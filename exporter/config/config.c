@@ -5,98 +5,30 @@
 #include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "config/flags.h"
 #include "config/help.h"
-#include "config/values.h"
-#include "http/handler.h"
-#include "version.h"
 
-#define PATH_BYTES_MAX 256
 #define NAME_BYTES 64 /* of a flag that names a collector */
-#define LEN(array) (sizeof(array) / sizeof(*(array)))
 
-static const char *const sandbox_names[] = {
-	[SANDBOX_ON] = "on",
-	[SANDBOX_LOG] = "log",
-	[SANDBOX_OFF] = "off",
+/* A flag as getopt_long knows it, and what it is. */
+struct known_flag {
+	const struct flag *flag; /* NULL: --collector.NAME */
+	size_t feature; /* whose, or that of the collector */
+	void *values; /* where its value goes */
+	char name[NAME_BYTES]; /* of one that names a collector */
+	bool off; /* --no-collector.NAME */
+	bool seen;
 };
 
-/* A flag that is a row of flags.def. */
-struct config_flag {
-	const char *name; /* without its dashes */
-	bool has_value;
-	const char *fallback; /* the value if the flag is not given; NULL: none */
-	void (*show)(FILE *out); /* writes something, after which the program ends; else: */
-	int (*set)(struct config *config, const struct config_flag *flag, const char *value);
-	size_t member; /* its offset in struct config */
-	const char *const *names; /* of a choice: its values, by their numbers */
-	size_t names_len;
-	uint64_t max; /* of a number */
-	const char *feature; /* of a choice between its backends: its name */
-	const char *expected; /* of any other: what @set accepts, in words */
+struct command_line {
+	struct config *config;
+	struct option *options; /* owned, as known; ends with zeros */
+	struct known_flag *known;
+	size_t len;
 };
-
-static void *config_member(struct config *config, const struct config_flag *flag)
-{
-	return (char *)config + flag->member;
-}
-
-static int config_set_address(struct config *config, const struct config_flag *flag,
-			      const char *value)
-{
-	struct config_address *addresses = config_member(config, flag);
-
-	if (config->listen_len == CONFIG_LISTEN_MAX ||
-	    config_address_parse(value, &addresses[config->listen_len]))
-		return -EINVAL;
-	config->listen_len++;
-	return 0;
-}
-
-static int config_set_text(struct config *config, const struct config_flag *flag, const char *value)
-{
-	if (!*value)
-		return -EINVAL;
-	*(const char **)config_member(config, flag) = value;
-	return 0;
-}
-
-static int config_set_path(struct config *config, const struct config_flag *flag, const char *value)
-{
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				      "0123456789/-._~";
-
-	if (value[0] != '/' || !value[1] || strcmp(value, HTTP_HEALTH_PATH) == 0 ||
-	    strlen(value) >= PATH_BYTES_MAX || value[strspn(value, allowed)])
-		return -EINVAL;
-	return config_set_text(config, flag, value);
-}
-
-static int config_set_number(struct config *config, const struct config_flag *flag,
-			     const char *value)
-{
-	return config_number_parse(value, flag->max, config_member(config, flag));
-}
-
-static int config_set_duration(struct config *config, const struct config_flag *flag,
-			       const char *value)
-{
-	return config_duration_parse(value, config_member(config, flag));
-}
-
-static int config_set_choice(struct config *config, const struct config_flag *flag,
-			     const char *value)
-{
-	for (size_t i = 0; i < flag->names_len; i++) {
-		if (strcmp(value, flag->names[i]) != 0)
-			continue;
-		*(unsigned int *)config_member(config, flag) = (unsigned int)i;
-		return 0;
-	}
-	return -EINVAL;
-}
 
 /* The values of --NAME.backend: what leaves the choice, or the feature, out, then the backends. */
 static const char *config_backend_name(const struct feature *feature, size_t i)
@@ -106,10 +38,8 @@ static const char *config_backend_name(const struct feature *feature, size_t i)
 	return i <= FEATURE_BACKENDS_MAX ? feature->plan.backends[i - 1].label : NULL;
 }
 
-static int config_set_backend(struct config *config, const struct config_flag *flag,
-			      const char *value)
+static int config_set_backend(struct config *config, size_t id, const char *value)
 {
-	size_t id = (size_t)features_find(flag->feature);
 	const char *name;
 
 	for (size_t i = 0; (name = config_backend_name(features_table[id], i)); i++) {
@@ -123,93 +53,93 @@ static int config_set_backend(struct config *config, const struct config_flag *f
 	return -EINVAL;
 }
 
-static int config_set_switch(struct config *config, const struct config_flag *flag,
-			     const char *value)
+static int config_set(struct config *config, const struct known_flag *known, const char *value)
 {
-	(void)value;
-	*(bool *)config_member(config, flag) = true;
-	return 0;
+	if (known->flag->backend)
+		return config_set_backend(config, known->feature, value);
+	return known->flag->set(known->values, known->flag, value);
 }
 
-static void config_print_version(FILE *out)
+/* --- what getopt_long is told --------------------------------------------------------------- */
+
+static size_t flags_count(void)
 {
-	fputs("workload_exporter, version " VERSION " (branch: " BRANCH ", revision: " REVISION
-	      ")\n  compiler: " __VERSION__ "\n",
-	      out);
-}
+	struct flags_walk walk = { 0 };
+	size_t len = 0;
 
-/* The offset of a member, which does not compile if it has another type than the setter writes. */
-#define MEMBER(type, at) \
-	.member = _Generic(((struct config *)0)->at, type : offsetof(struct config, at))
-#define ADDRESSES(at)                                                                      \
-	.set = config_set_address, .member = offsetof(struct config, at),                  \
-	.expected = "HOST:PORT, [IPv6]:PORT or :PORT with a port from 0 to 65535, and at " \
-		    "most 16 of them"
-#define TEXT(at, what) .set = config_set_text, .expected = (what), MEMBER(const char *, at)
-#define PATH(at)                                                                               \
-	.set = config_set_path, MEMBER(const char *, at),                                      \
-	.expected = "a path such as /metrics: it begins with /, has only letters, digits and " \
-		    "/-._~, and is neither / nor " HTTP_HEALTH_PATH
-#define NUMBER(at, most, what) \
-	.set = config_set_number, .max = (most), .expected = (what), MEMBER(uint64_t, at)
-#define DURATION(at)                                      \
-	.set = config_set_duration, MEMBER(uint64_t, at), \
-	.expected = "a duration such as 30s, 5m or 1h30m, at most 365d"
-#define CHOICE(at, list) \
-	.set = config_set_choice, MEMBER(unsigned int, at), .names = (list), .names_len = LEN(list)
-#define BACKEND(name) .set = config_set_backend, .feature = (name)
-#define SWITCH(at) .set = config_set_switch, MEMBER(bool, at)
-#define SHOWS(function) .show = (function)
-
-static const struct config_flag config_flags[] = {
-#define FLAG(option, metavariable, standard, sets, ...) \
-	{ .name = (option), .has_value = (metavariable) != NULL, .fallback = (standard), sets },
-#include "config/flags.def"
-};
-#define FLAGS LEN(config_flags)
-/* After the flags come --collector.NAME and --no-collector.NAME of each collector. */
-#define OPTIONS_MAX (FLAGS + 2 * (size_t)LOADER_FEATURES_MAX)
-
-struct config_options {
-	struct option list[OPTIONS_MAX + 1];
-	char collectors[2 * LOADER_FEATURES_MAX][NAME_BYTES];
-	size_t features[2 * LOADER_FEATURES_MAX]; /* which one each of these names */
-	size_t collectors_len;
-	bool seen[OPTIONS_MAX];
-};
-
-static void config_options_add(struct config_options *options, const char *before, size_t id)
-{
-	size_t i = options->collectors_len++;
-
-	options->features[i] = id;
-	snprintf(options->collectors[i], NAME_BYTES, "%scollector.%s", before,
-		 features_table[id]->plan.name);
-	options->list[FLAGS + i] = (struct option){ .name = options->collectors[i], .val = 1 };
+	while (flags_next(&walk))
+		len++;
+	return len;
 }
 
 /* val only has to be other than 0, by which getopt_long tells an unknown flag. */
-static void config_options_fill(struct config_options *options)
+static struct known_flag *command_line_add(struct command_line *line, const char *name,
+					   bool has_value)
 {
-	for (size_t i = 0; i < FLAGS; i++) {
-		options->list[i] = (struct option){
-			.name = config_flags[i].name,
-			.has_arg = config_flags[i].has_value ? required_argument : no_argument,
-			.val = 1,
-		};
-	}
-	for (size_t id = 0; id < features_len; id++) {
-		if (!features_table[id]->collector)
-			continue;
-		config_options_add(options, "", id);
-		config_options_add(options, "no-", id);
-	}
+	line->options[line->len] = (struct option){
+		.name = name,
+		.has_arg = has_value ? required_argument : no_argument,
+		.val = 1,
+	};
+	return &line->known[line->len++];
 }
 
-static void config_set_collector(struct config *config, const struct config_options *options,
-				 size_t i)
+static void command_line_add_collector(struct command_line *line, size_t id, bool off)
 {
-	*(i % 2 ? &config->collectors.off : &config->collectors.on) |= 1U << options->features[i];
+	struct known_flag *known = &line->known[line->len];
+
+	known->feature = id;
+	known->off = off;
+	snprintf(known->name, sizeof(known->name), "%scollector.%s", off ? "no-" : "",
+		 features_table[id]->plan.name);
+	command_line_add(line, known->name, false);
+}
+
+/* What the flags of feature @id set; NULL: it keeps nothing, or there is no memory. */
+static void *config_settings(struct config *config, size_t id)
+{
+	if (!config->settings[id] && features_table[id]->settings_bytes)
+		config->settings[id] = calloc(1, features_table[id]->settings_bytes);
+	return config->settings[id];
+}
+
+static int command_line_add_flag(struct command_line *line, const struct flags_walk *walk)
+{
+	const struct flag *flag = walk->flag;
+	struct known_flag *known;
+
+	if (flag_is_per_collector(flag))
+		return 0;
+	known = command_line_add(line, flag->name, flag->metavariable);
+	known->flag = flag;
+	known->values = line->config;
+	if (walk->feature == FLAG_OWN)
+		return 0;
+	known->feature = (size_t)walk->feature;
+	known->values = config_settings(line->config, known->feature);
+	return known->values || !features_table[known->feature]->settings_bytes ? 0 : -ENOMEM;
+}
+
+/* After the flags come those of each collector. */
+static int command_line_fill(struct command_line *line)
+{
+	size_t most = flags_count() + 2 * features_len + 1;
+	struct flags_walk walk = { 0 };
+	int r = 0;
+
+	line->options = calloc(most, sizeof(*line->options));
+	line->known = calloc(most, sizeof(*line->known));
+	if (!line->options || !line->known)
+		return -ENOMEM;
+	while (!r && flags_next(&walk))
+		r = command_line_add_flag(line, &walk);
+	for (size_t id = 0; !r && id < features_len; id++) {
+		if (!features_table[id]->collector)
+			continue;
+		command_line_add_collector(line, id, false);
+		command_line_add_collector(line, id, true);
+	}
+	return r;
 }
 
 /* The flag as it was written, without its value. */
@@ -267,38 +197,44 @@ static int config_check_collectors(const struct config *config, FILE *err)
 }
 
 /* The values of a choice, one by one; NULL at their end. */
-static const char *config_choice(const struct config_flag *flag, size_t i)
+static const char *config_choice(const struct known_flag *known, size_t i)
 {
-	if (flag->feature)
-		return config_backend_name(features_table[features_find(flag->feature)], i);
-	return i < flag->names_len ? flag->names[i] : NULL;
+	if (known->flag->backend)
+		return config_backend_name(features_table[known->feature], i);
+	return i < known->flag->names_len ? known->flag->names[i] : NULL;
 }
 
 /* Writes what the flag accepts. */
-static void config_print_expected(const struct config_flag *flag, FILE *err)
+static void config_print_expected(const struct known_flag *known, FILE *err)
 {
-	if (flag->expected)
-		fputs(flag->expected, err);
-	for (size_t i = 0; config_choice(flag, i); i++) {
-		const char *before = i == 0 ? "" : config_choice(flag, i + 1) ? ", " : " or ";
+	if (known->flag->expected)
+		fputs(known->flag->expected, err);
+	for (size_t i = 0; config_choice(known, i); i++) {
+		const char *before = i == 0 ? "" : config_choice(known, i + 1) ? ", " : " or ";
 
-		fprintf(err, "%s%s", before, config_choice(flag, i));
+		fprintf(err, "%s%s", before, config_choice(known, i));
 	}
 }
 
-static int config_apply(struct config *config, const struct config_flag *flag, FILE *err)
+/* Does what the flag at hand asks for. */
+static int config_apply(struct config *config, const struct known_flag *known, FILE *err)
 {
-	if (flag->set(config, flag, optarg) == 0)
+	if (!known->flag) {
+		*(known->off ? &config->collectors.off
+			     : &config->collectors.on) |= 1U << known->feature;
 		return 0;
-	fprintf(err, "flag --%s: \"%s\" is wrong: expected ", flag->name, optarg);
-	config_print_expected(flag, err);
+	}
+	if (config_set(config, known, optarg) == 0)
+		return 0;
+	fprintf(err, "flag --%s: \"%s\" is wrong: expected ", known->flag->name, optarg);
+	config_print_expected(known, err);
 	fputc('\n', err);
 	return -EINVAL;
 }
 
-static bool config_may_repeat(size_t index)
+static const char *known_name(const struct known_flag *known)
 {
-	return index < FLAGS && config_flags[index].set == config_set_address;
+	return known->flag ? known->flag->name : known->name;
 }
 
 /* getopt_long takes abbreviations, which would turn into errors with the next flag we add. */
@@ -310,69 +246,96 @@ static bool config_is_abbreviated(const char *argument, const char *name)
 }
 
 /* One turn of getopt_long: 0 go on, 1 done, -EINVAL, -ENOENT at the end of the flags. */
-static int config_next(struct config *config, int argc, char **argv, struct config_options *options,
-		       FILE *out, FILE *err)
+static int config_next(struct command_line *line, int argc, char **argv, FILE *out, FILE *err)
 {
 	const char *argument = argv[optind ? optind : 1];
-	int found = 0;
+	struct known_flag *known;
+	int index = 0;
 	/* "+": stop at the first argument that is no flag, so that @argument is the one at hand. */
-	int result = getopt_long(argc, argv, "+:", options->list, &found);
-	size_t index = (size_t)found;
+	int result = getopt_long(argc, argv, "+:", line->options, &index);
 
 	if (result == -1)
 		return -ENOENT;
 	if (result == '?' || result == ':' ||
-	    config_is_abbreviated(argument, options->list[index].name))
+	    config_is_abbreviated(argument, known_name(&line->known[index])))
 		return config_refuse(argument, result, err);
-	if (index < FLAGS && config_flags[index].show) {
-		config_flags[index].show(out);
+	known = &line->known[index];
+	if (known->flag && known->flag->show) {
+		known->flag->show(out);
 		return 1;
 	}
-	if (options->seen[index] && !config_may_repeat(index)) {
-		fprintf(err, "flag --%s is given twice\n", options->list[index].name);
+	if (known->seen && !(known->flag && known->flag->repeats)) {
+		fprintf(err, "flag --%s is given twice\n", known_name(known));
 		return -EINVAL;
 	}
-	options->seen[index] = true;
-	if (index < FLAGS)
-		return config_apply(config, &config_flags[index], err);
-	config_set_collector(config, options, index - FLAGS);
-	return 0;
+	known->seen = true;
+	return config_apply(line->config, known, err);
 }
 
-/* What is not given is as flags.def says. */
-static void config_set_defaults(struct config *config, const struct config_options *options)
+/* What is not given is as its row says. */
+static void config_set_defaults(struct command_line *line)
 {
-	for (size_t i = 0; i < FLAGS; i++) {
-		const struct config_flag *flag = &config_flags[i];
+	for (size_t i = 0; i < line->len; i++) {
+		const struct known_flag *known = &line->known[i];
 
-		if (flag->fallback && !options->seen[i])
-			flag->set(config, flag, flag->fallback);
+		if (known->flag && known->flag->fallback && !known->seen)
+			config_set(line->config, known, known->flag->fallback);
 	}
 }
 
-int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *err)
+static int config_read(struct command_line *line, int argc, char **argv, FILE *out, FILE *err)
 {
-	struct config_options options = { 0 };
-	struct config parsed = { 0 };
-	int result;
+	int r = command_line_fill(line);
 
-	config_options_fill(&options);
+	if (r) {
+		fprintf(err, "cannot read the flags: %s\n", strerror(-r));
+		return r;
+	}
 	optind = 0; /* makes getopt_long begin anew */
 	opterr = 0;
 	do {
-		result = config_next(&parsed, argc, argv, &options, out, err);
-	} while (!result);
-	if (result != -ENOENT)
-		return result;
+		r = config_next(line, argc, argv, out, err);
+	} while (!r);
+	if (r != -ENOENT)
+		return r;
 	if (optind < argc) {
 		fprintf(err, "unexpected argument \"%s\"; see --help\n", argv[optind]);
 		return -EINVAL;
 	}
-	config_set_defaults(&parsed, &options);
-	result = config_check_collectors(&parsed, err);
-	if (!result)
+	config_set_defaults(line);
+	return config_check_collectors(line->config, err);
+}
+
+/* Before any flag is read. */
+static struct config config_nothing(void)
+{
+	struct config config = { 0 };
+
+	for (size_t id = 0; id < features_len; id++)
+		config.backends[id] = BACKEND_AUTO;
+	return config;
+}
+
+int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *err)
+{
+	struct config parsed = config_nothing();
+	struct command_line line = { .config = &parsed };
+	int r = config_read(&line, argc, argv, out, err);
+
+	free(line.options);
+	free(line.known);
+	if (r)
+		config_free(&parsed);
+	else
 		*config = parsed;
-	return result;
+	return r;
+}
+
+void config_free(struct config *config)
+{
+	for (size_t id = 0; id < features_len; id++)
+		free(config->settings[id]);
+	*config = (struct config){ 0 };
 }
 
 bool config_is_check(int argc, char *const *argv)

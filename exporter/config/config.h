@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "config/values.h"
+#include "config/address.h"
 #include "features/features.h"
 #include "security/sandbox.h"
 
@@ -37,6 +37,7 @@ struct config {
 	struct config_collectors collectors;
 	unsigned int optional; /* features that are on only if asked for, and were */
 	int backends[LOADER_FEATURES_MAX]; /* as in loader_options */
+	void *settings[LOADER_FEATURES_MAX]; /* owned; as feature.h says, by feature */
 	bool self_hidden; /* no metrics of the exporter itself */
 	const char *user; /* to become after the start; NULL: stay. Borrowed from argv */
 	enum sandbox_mode sandbox;
@@ -45,12 +46,14 @@ struct config {
 
 /*
  * Reads the flags in @argv. 0: go on, with @config filled. 1: --help or --version was asked for and
- * written to @out. -EINVAL: one line on @err names the flag, its value and what is expected. In the
- * last two cases @config is untouched.
+ * written to @out. -EINVAL: one line on @err names the flag, its value and what is expected.
+ * -ENOMEM, also said. @config is untouched unless 0 is returned.
  *
  * Uses getopt_long(3), which keeps its state in globals: one thread at a time.
  */
 int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *err);
+/* One that is zeroed, or was not filled, is nothing. */
+void config_free(struct config *config);
 
 /* The collectors that are enabled, as a mask: at least one of them measures by itself. */
 unsigned int config_collectors(const struct config *config);

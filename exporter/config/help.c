@@ -4,18 +4,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "config/flags.h"
+
 #define TEXT_COLUMN 36 /* where the help of a flag begins */
 #define DEFAULT_END 88 /* its default goes on a line of its own rather than beyond it */
-
-/* The columns of flags.def that are shown. */
-static const struct help_flag {
-	const char *option, *metavariable, *fallback, *help;
-} help_flags[] = {
-#define FLAG(option, metavariable, standard, sets, help, ...) \
-	{ (option), (metavariable), (standard), (help) },
-#define FLAG_PER_COLLECTOR FLAG
-#include "config/flags.def"
-};
 
 static const char help_head[] =
 	"workload_exporter shows, for each service of this machine, how many requests wait, how\n"
@@ -53,10 +45,10 @@ static void help_print_default(const char *value, size_t column, FILE *out)
 		fprintf(out, "\n%*s%s%s", TEXT_COLUMN, "", label, value);
 }
 
-static void help_print_flag(const struct help_flag *flag, FILE *out)
+static void help_print_flag(const struct flag *flag, FILE *out)
 {
 	const char *line = flag->help;
-	int written = fprintf(out, "  --%s", flag->option);
+	int written = fprintf(out, "  --%s", flag->name);
 	size_t len;
 
 	if (flag->metavariable)
@@ -74,9 +66,11 @@ static void help_print_flag(const struct help_flag *flag, FILE *out)
 
 void help_print(FILE *out)
 {
+	struct flags_walk walk = { 0 };
+
 	fputs(help_head, out);
-	for (size_t i = 0; i < sizeof(help_flags) / sizeof(*help_flags); i++)
-		help_print_flag(&help_flags[i], out);
+	while (flags_next(&walk))
+		help_print_flag(walk.flag, out);
 	fputs(help_tail, out);
 }
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-void help_print(FILE *out); /* the flags as flags.def has them */
+void help_print(FILE *out); /* the flags as flags.h has them */
 extern const char help_check_text[]; /* of "check" */
 extern const char help_web_config_text[]; /* of "web-config check" */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "exposition/series.h"
 #include "model/metrics.h"
 
@@ -33,7 +34,7 @@ static const char *openmetrics_unit(const char *name, size_t len)
 {
 	static const char *const suffixes[] = { "_seconds", "_bytes" };
 
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+	for (size_t i = 0; i < COUNT(suffixes); i++) {
 		if (cut_suffix(name, len, suffixes[i]) < len)
 			return suffixes[i] + 1;
 	}

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "base/utf8.h"
 
-#define NS_PER_SECOND 1000000000ULL
 #define DECIMAL_BYTES 24 /* a uint64_t, a point */
 #define VALUE_BYTES (2 * DECIMAL_BYTES) /* seconds, a point, nanoseconds */
 #define LABELS_MAX_BYTES 65536 /* of one row; paths and names are far shorter */
@@ -71,9 +71,9 @@ static char *put_integer(char *at, uint64_t value)
  */
 static char *put_seconds(char *at, uint64_t ns)
 {
-	uint64_t fraction = ns % NS_PER_SECOND;
+	uint64_t fraction = ns % NS_PER_S;
 
-	at = put_integer(at, ns / NS_PER_SECOND);
+	at = put_integer(at, ns / NS_PER_S);
 	if (!fraction)
 		return at;
 	*at++ = '.';

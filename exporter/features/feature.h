@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/budget.h"
+#include "base/flag.h"
 #include "base/log.h"
 #include "kernel/kernel.h"
 #include "kernel/loader.h"
@@ -25,6 +26,7 @@ struct feature_env {
 	struct kernel *kernel;
 	const char *proc_root;
 	const struct log *log;
+	const void *settings; /* what its flags have set; NULL if it keeps nothing */
 	bool on; /* all hooks of the feature that is opened are there */
 };
 
@@ -58,10 +60,15 @@ struct feature {
 	bool always; /* collects for each scrape: the others rely on it */
 	const char *off; /* of --NAME.backend: the value that leaves an optional feature off */
 
+	const struct flag *flags; /* in the order of --help; names begin with that of the feature */
+	size_t flags_len;
+	size_t settings_bytes; /* of the struct that they set, which begins as zeros */
+
 	/*
 	 * Also called where the feature is off: another one may have made its tables. 0; then
-	 * *@state NULL is as good as off; -ENOENT: there are no tables; -errno. Without it a
-	 * feature that is on is asked with @state NULL.
+	 * *@state NULL is as good as off; -ENOENT: there are no tables; -errno.
+	 * Where it fails it has released what it took. Without it a feature that is on is asked
+	 * with @state NULL.
 	 */
 	int (*open)(const struct feature_env *env, void **state);
 	void (*close)(void *state);

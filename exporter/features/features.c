@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/features.h"
 
+#include "base/units.h"
+
 extern const struct feature feature_discovery, feature_requests, feature_threads, feature_mutex;
 
 /* In this order they are loaded, collected and shown: what needs another one comes after it. */
@@ -10,6 +12,6 @@ const struct feature *const features_table[] = {
 	&feature_threads,
 	&feature_mutex,
 };
-const size_t features_len = sizeof(features_table) / sizeof(features_table[0]);
-_Static_assert(sizeof(features_table) / sizeof(features_table[0]) <= LOADER_FEATURES_MAX,
+const size_t features_len = COUNT(features_table);
+_Static_assert(COUNT(features_table) <= LOADER_FEATURES_MAX,
 	       "the loader has no room for more features");

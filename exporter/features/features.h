@@ -34,12 +34,13 @@ void features_plan(struct loader_options *options, unsigned int wanted);
 
 struct features {
 	const struct loader *loader; /* borrowed */
-	bool open[LOADER_FEATURES_MAX]; /* those that are asked: their tables are there */
+	bool open[LOADER_FEATURES_MAX]; /* those that are asked for anything */
 	void *states[LOADER_FEATURES_MAX]; /* owned; what open has made of those */
 };
 
-/* Opens those whose tables are there. 0 or -errno; then some may be open all the same. */
-int features_open(struct features *features, const struct feature_env *env);
+/* Opens those that are on, and those whose tables are there; @settings is that of each. 0 or
+ * -errno; then some may be open all the same. */
+int features_open(struct features *features, const struct feature_env *env, void *const *settings);
 /* Zeroed ones are nothing. */
 void features_close(struct features *features);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "features/feature.h"
 #include "features/mutexes.h"
 
@@ -90,6 +91,15 @@ static int mutex_try_attach(void *state)
 	return mutexes_try(mutex->mutexes);
 }
 
+static const struct flag mutex_flags[] = {
+	FLAG("mutex.backend", "BACKEND", "futex", FLAG_BACKEND,
+	     "How waits for mutexes are observed: futex (those that\n"
+	     "sleep; free of charge while nobody waits), or uprobe\n"
+	     "(also counts acquisitions and sees spinning; each\n"
+	     "lock of a watched process then costs 2 to 20 us more:\n"
+	     "for minutes, not for production)."),
+};
+
 const struct feature feature_mutex = {
 	.plan = {
 		.name = "mutex",
@@ -98,6 +108,8 @@ const struct feature feature_mutex = {
 		.backends = { { .label = "uprobe", .object = "mutex" } },
 	},
 	.off = "futex",
+	.flags = mutex_flags,
+	.flags_len = COUNT(mutex_flags),
 	.open = mutex_open,
 	.close = mutex_close,
 	.collect = mutex_collect,

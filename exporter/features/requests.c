@@ -10,6 +10,7 @@
 
 #include "abi/limits.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "features/feature.h"
 #include "features/leaving.h"
 #include "kernel/quotas.h"
@@ -380,6 +381,14 @@ static int requests_retire(void *state, const struct retirement *retirement)
 	return endpoints_each(state, retirement, endpoint_retire);
 }
 
+static const struct flag requests_flags[] = {
+	FLAG("requests.backend", "BACKEND", "auto", FLAG_BACKEND,
+	     "Where requests are observed: socket (Linux 6.3 and\n"
+	     "later), syscall (costs more, shows accept waits), or\n"
+	     "auto, the first that this kernel has.",
+	     "`syscall` works on Linux 5.15 and later."),
+};
+
 const struct feature feature_requests = {
 	.plan = {
 		.name = "requests",
@@ -400,6 +409,8 @@ const struct feature feature_requests = {
 		},
 	},
 	.collector = true,
+	.flags = requests_flags,
+	.flags_len = COUNT(requests_flags),
 	.open = requests_open,
 	.close = requests_close,
 	.collect = requests_collect,

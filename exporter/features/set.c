@@ -76,7 +76,7 @@ static int feature_open(struct features *features, size_t id, const struct featu
 	return r == -ENOENT ? 0 : r;
 }
 
-int features_open(struct features *features, const struct feature_env *env)
+int features_open(struct features *features, const struct feature_env *env, void *const *settings)
 {
 	features->loader = env->kernel->loader;
 	for (size_t i = 0; i < features_len; i++) {
@@ -84,6 +84,7 @@ int features_open(struct features *features, const struct feature_env *env)
 			.kernel = env->kernel,
 			.proc_root = env->proc_root,
 			.log = env->log,
+			.settings = settings[i],
 			.on = loader_feature(features->loader, i)->on,
 		};
 		int r = feature_open(features, i, &own);

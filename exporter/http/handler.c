@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 
-#define NS_PER_MS 1000000ULL
 #define ROOM_WAIT_NS (1000 * NS_PER_MS) /* for room for a page; then 503 */
 
 /* A request, from its headers until it is answered or given up. */

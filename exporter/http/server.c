@@ -14,9 +14,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "http/connections.h"
 
-#define NS_PER_MS 1000000ULL
 #define CONNECTIONS_MAX 128U
 #define ACCEPTS_PER_RUN 32
 /* Of libmicrohttpd: those that were shut down keep their place until its next run. */

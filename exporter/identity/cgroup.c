@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "identity/proc.h"
 #include "identity/user.h"
 
@@ -357,7 +358,7 @@ static size_t controllers_rank(const char *controllers, size_t len)
 
 	while (i < CGROUP_RANKS && !controllers_have(controllers, len, best[i]))
 		i++;
-	_Static_assert(sizeof(best) / sizeof(*best) == CGROUP_RANKS, "a rank without a name");
+	_Static_assert(COUNT(best) == CGROUP_RANKS, "a rank without a name");
 	return i;
 }
 

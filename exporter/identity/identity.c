@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "identity/cgroup.h"
 #include "identity/proc.h"
 #include "identity/runtime.h"
@@ -19,7 +20,6 @@
 
 #define CGROUP_TEXT_LEN 16384
 #define COMM_TEXT_LEN 64
-#define NS_PER_S 1000000000LL
 
 _Static_assert(IDENTITY_UNIT_LEN >= CGROUP_UNIT_LEN, "a unit's name may be cut");
 _Static_assert(IDENTITY_CONTAINER_LEN >= CGROUP_CONTAINER_LEN, "a container's name may be cut");
@@ -38,7 +38,7 @@ static int identity_check_start(int dir_fd, const char *proc_root, uint64_t star
 		return 0;
 	timens_read(proc_root, &timens);
 	shown_ns = start_ns + (uint64_t)timens.boottime_ns;
-	return stat.start_ticks == shown_ns / (uint64_t)(NS_PER_S / ticks_per_s) ? 0 : -ESRCH;
+	return stat.start_ticks == shown_ns / (NS_PER_S / (uint64_t)ticks_per_s) ? 0 : -ESRCH;
 }
 
 static int identity_read_cgroup(int dir_fd, struct identity *identity)

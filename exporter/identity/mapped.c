@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/units.h"
 
 #define MAPS_LIMIT_BYTES (2U << 20)
 
@@ -34,7 +35,7 @@ static int kind_of(const char *path, enum mapped_kind *kind)
 {
 	const char *name = text_base_name(path);
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < COUNT(names); i++) {
 		if (names[i].whole ? strcmp(name, names[i].name) != 0
 				   : !text_has_prefix(name, names[i].name))
 			continue;

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/units.h"
 
 #define LINE_LEN (PROC_PATH_LEN + 512)
 #define STAT_LEN 1024
@@ -344,7 +345,7 @@ static int proc_library_match(char *line, void *arg)
 	if (!path)
 		return 0;
 	path = text_base_name(path);
-	for (size_t i = 0; i < sizeof(library_markers) / sizeof(*library_markers); i++) {
+	for (size_t i = 0; i < COUNT(library_markers); i++) {
 		if (text_has_prefix(path, library_markers[i].prefix))
 			*libraries |= library_markers[i].library;
 	}

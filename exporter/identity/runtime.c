@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "identity/elf.h"
 #include "identity/proc.h"
 
@@ -39,7 +40,7 @@ static bool interpreter_matches(const char *exe_name, const char *interpreter)
 
 static const char *runtime_of_name(const char *exe_name)
 {
-	for (size_t i = 0; i < sizeof(interpreters) / sizeof(*interpreters); i++) {
+	for (size_t i = 0; i < COUNT(interpreters); i++) {
 		if (interpreter_matches(exe_name, interpreters[i].name))
 			return interpreters[i].runtime;
 	}
@@ -52,7 +53,7 @@ static const char *runtime_of_mappings(int dir_fd)
 
 	if (proc_libraries_read(dir_fd, &mapped) < 0)
 		return NULL;
-	for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++) {
+	for (size_t i = 0; i < COUNT(libraries); i++) {
 		if (mapped & libraries[i].library)
 			return libraries[i].runtime;
 	}

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "identity/proc.h"
 
-#define NS_PER_S 1000000000LL
 #define OFFSETS_BYTES 4096
 #define LINK_LEN 64
 #define INITIAL "time:[4026531834]" /* PROC_TIME_INIT_INO, include/linux/proc_ns.h */

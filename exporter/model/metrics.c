@@ -4,11 +4,13 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/units.h"
+
 static const char *const stage_names[] = {
 	[STAGE_QUEUED] = "queued",
 	[STAGE_SERVICE] = "service",
 };
-_Static_assert(sizeof(stage_names) / sizeof(*stage_names) == STAGES, "a stage without a name");
+_Static_assert(COUNT(stage_names) == STAGES, "a stage without a name");
 
 static const char *const io_model_names[] = {
 	[IO_BLOCKING] = "blocking",
@@ -16,8 +18,7 @@ static const char *const io_model_names[] = {
 	[IO_EPOLL] = "epoll",
 	[IO_URING] = "io_uring",
 };
-_Static_assert(sizeof(io_model_names) / sizeof(*io_model_names) == IO_MODELS,
-	       "an io_model without a name");
+_Static_assert(COUNT(io_model_names) == IO_MODELS, "an io_model without a name");
 
 static const char *const state_names[] = {
 #define STATE(id, label) [STATE_##id] = label,
@@ -250,6 +251,6 @@ void metrics_walk(const struct snapshot *snapshot, const struct metrics_writer *
 {
 	struct metrics_walk walk = { .writer = writer, .arg = arg };
 
-	for (size_t i = 0; i < sizeof(metrics) / sizeof(*metrics); i++)
+	for (size_t i = 0; i < COUNT(metrics); i++)
 		walk_metric(&walk, snapshot, &metrics[i]);
 }

@@ -17,8 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "base/units.h"
 
 /* What every role goes on using: memory, time, files that are read, and the way out. */
 static const int calls_of_all[] = {

@@ -8,9 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "web/values.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define RATE_INTERVAL_MAX_NS (3600 * 1000000000ULL)
 #define FIELD(type, member, read)                     \
 	{                                             \

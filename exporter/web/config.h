@@ -85,10 +85,4 @@ void web_config_free(struct web_config *config);
 /* Whether @hash is one of bcrypt as crypt(5) writes them: $2a$, $2b$ or $2y$, costs 4 to 31. */
 bool web_hash_is_bcrypt(const char *hash);
 
-/*
- * Reads a duration as Go writes them (1s, 1.5h, 1m30s, 100ms, 10us), or 0. 0, or -EINVAL with @ns
- * untouched; negative and more than 100 years are refused.
- */
-int web_duration_parse(const char *text, uint64_t *ns);
-
 #endif

@@ -10,6 +10,7 @@
 #include <gnutls/gnutls.h>
 
 #include "base/text.h"
+#include "base/units.h"
 
 #define COST_AT 4 /* of the two digits in $2y$10$... */
 
@@ -77,7 +78,7 @@ static int key_make(const struct passwords *passwords, const char *hash,
 	if (gnutls_hmac_init(&hmac, GNUTLS_MAC_SHA256, passwords->secret.bytes,
 			     PASSWORD_KEY_BYTES) < 0)
 		return -EIO;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+	for (size_t i = 0; i < COUNT(parts); i++)
 		gnutls_hmac(hmac, parts[i], strlen(parts[i]) + 1);
 	gnutls_hmac_deinit(hmac, key->bytes);
 	return 0;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "base/units.h"
 
 static const struct web_suite suites[] = {
 	{ "TLS_AES_128_GCM_SHA256", NULL, "AES-128-GCM", "AEAD" },

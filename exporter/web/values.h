@@ -18,7 +18,7 @@ int value_bool(void *member, const struct yaml_node *value, struct yaml_error *e
 /* uint64_t: a plain number up to a million. */
 int value_count(void *member, const struct yaml_node *value, struct yaml_error *error);
 
-/* uint64_t, nanoseconds: see web_duration_parse. */
+/* uint64_t, nanoseconds: as Go writes it (base/units.h), up to 100 years. */
 int value_duration(void *member, const struct yaml_node *value, struct yaml_error *error);
 
 #endif

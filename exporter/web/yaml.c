@@ -10,6 +10,7 @@
 #include <yaml.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 
 struct reader {
 	yaml_parser_t parser;
@@ -57,7 +58,7 @@ bool web_yaml_is_null(const struct yaml_node *node)
 		return true;
 	if (node->kind != YAML_TEXT || !node->plain)
 		return false;
-	for (size_t i = 0; i < sizeof(nulls) / sizeof(*nulls); i++)
+	for (size_t i = 0; i < COUNT(nulls); i++)
 		if (strcmp(node->text, nulls[i]) == 0)
 			return true;
 	return false;

@@ -28,6 +28,7 @@ struct core {
 	struct loader *loader;
 	struct kernel kernel;
 	struct features features;
+	void *settings[LOADER_FEATURES_MAX]; /* none */
 	struct ledger *ledger;
 	struct namer *namer;
 	struct registry registry;
@@ -72,7 +73,7 @@ static inline struct core *core_start(unsigned int wanted)
 	core->loader = plain_loader_new(wanted, core_walk, core);
 	cr_assert_eq(kernel_open(&core->kernel, core->loader, CORE_ROOT), 0);
 	env.kernel = &core->kernel;
-	cr_assert_eq(features_open(&core->features, &env), 0);
+	cr_assert_eq(features_open(&core->features, &env, core->settings), 0);
 	core->ledger = ledger_new(CORE_GRACE_NS);
 	cr_assert_not_null(core->ledger);
 	cr_assert_eq(namer_start(&namer, &core->namer), 0);

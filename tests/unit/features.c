@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of features as the unit tests know it: those of the exporter, and two that bring
- * nothing but a name, so that each test shows that nothing is asked of what is not there.
+ * The table of features as the unit tests know it: those of the exporter; two that bring
+ * nothing but a name, so that each test shows that nothing is asked of what is not there; and one
+ * with flags of each kind.
  */
+#include "base/units.h"
 #include "features/features.h"
+#include "made_up.h"
 
 extern const struct feature feature_discovery, feature_requests, feature_threads, feature_mutex;
 
@@ -15,8 +18,38 @@ static const struct feature feature_nothing_to_scrape = {
 	.collector = true,
 };
 
-const struct feature *const features_table[] = {
-	&feature_discovery, &feature_requests, &feature_threads,
-	&feature_mutex,     &feature_nothing,  &feature_nothing_to_scrape,
+static const char *const choices[] = { "one", "other" };
+static const struct flag made_up_flags[] = {
+	FLAG("made_up.number", "N", "3",
+	     FLAG_NUMBER(made_up_settings, number, 9, "a number up to 9"), "How many."),
+	FLAG("made_up.duration", "DURATION", "1m30s", FLAG_DURATION(made_up_settings, duration_ns),
+	     "How long."),
+	FLAG("made_up.text", "TEXT", NULL, FLAG_TEXT(made_up_settings, text, "a text"), "What."),
+	FLAG("made_up.choice", "CHOICE", "one", FLAG_CHOICE(made_up_settings, choice, choices),
+	     "Which."),
+	FLAG("made_up.switch", NULL, NULL, FLAG_SWITCH(made_up_settings, is_switched), "Whether."),
 };
-const size_t features_len = sizeof(features_table) / sizeof(features_table[0]);
+const void *made_up_opened_with;
+
+static int made_up_open(const struct feature_env *env, void **state)
+{
+	made_up_opened_with = env->settings;
+	*state = &made_up_opened_with;
+	return 0;
+}
+
+static const struct feature feature_made_up = {
+	.plan = { .name = "made_up", .optional = true },
+	.open = made_up_open,
+	.flags = made_up_flags,
+	.flags_len = COUNT(made_up_flags),
+	.settings_bytes = sizeof(struct made_up_settings),
+};
+
+const struct feature *const features_table[] = {
+	&feature_discovery, &feature_requests,          &feature_threads, &feature_mutex,
+	&feature_nothing,   &feature_nothing_to_scrape, &feature_made_up,
+};
+const size_t features_len = COUNT(features_table);
+_Static_assert(COUNT(features_table) <= LOADER_FEATURES_MAX,
+	       "there is no room for those that are made up");

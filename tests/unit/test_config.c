@@ -1,51 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <criterion/criterion.h>
+#include "parse.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include "config/config.h"
-
-#define SECOND_NS 1000000000ULL
-
-struct outcome {
-	struct config config;
-	int result;
-	char out[8192];
-	char err[1024];
-};
-
-/* Parses the NULL-terminated @flags. */
-static struct outcome parse(const char *const *flags)
-{
-	struct outcome outcome = { 0 };
-	char *argv[16] = { (char[]){ "workload_exporter" } };
-	FILE *out = fmemopen(outcome.out, sizeof(outcome.out), "w");
-	FILE *err = fmemopen(outcome.err, sizeof(outcome.err), "w");
-	int argc = 1;
-
-	while (*flags)
-		argv[argc++] = (char *)(uintptr_t)*flags++; /* getopt_long only reads */
-	outcome.config.telemetry_path = "untouched";
-	outcome.result = config_parse(&outcome.config, argc, argv, out, err);
-	fclose(out);
-	fclose(err);
-	return outcome;
-}
-
-#define PARSE(...) parse((const char *[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
-
-/* One line that holds each of the two words, nothing on the output, and no configuration. */
-static void expect_refused(struct outcome outcome, const char *flag, const char *word)
-{
-	cr_expect_eq(outcome.result, -EINVAL);
-	cr_expect_str_empty(outcome.out);
-	cr_expect_eq(strchr(outcome.err, '\n'), outcome.err + strlen(outcome.err) - 1,
-		     "not one line: %s", outcome.err);
-	cr_expect_not_null(strstr(outcome.err, flag), "%s: %s", flag, outcome.err);
-	cr_expect_not_null(strstr(outcome.err, word), "%s: %s", word, outcome.err);
-	cr_expect_str_eq(outcome.config.telemetry_path, "untouched");
-}
+TestSuite(config, .fini = parsed_free);
 
 static int backend_of(const struct outcome *outcome, const char *feature)
 {
@@ -62,7 +18,7 @@ Test(config, has_defaults)
 	cr_expect_str_eq(outcome.config.telemetry_path, "/metrics");
 	cr_expect_eq(outcome.config.log_level, LOG_LEVEL_INFO);
 	cr_expect_eq(outcome.config.log_format, LOG_FORMAT_LOGFMT);
-	cr_expect_eq(outcome.config.grace_period_ns, 300 * SECOND_NS);
+	cr_expect_eq(outcome.config.grace_period_ns, 300 * NS_PER_S);
 	cr_expect_eq(backend_of(&outcome, "requests"), BACKEND_AUTO);
 	cr_expect_eq(outcome.config.sandbox, SANDBOX_ON);
 	cr_expect_not(outcome.config.optional);
@@ -82,7 +38,7 @@ Test(config, takes_values_with_and_without_an_equals_sign)
 	cr_expect_str_eq(outcome.config.telemetry_path, "/a/b");
 	cr_expect_eq(outcome.config.log_level, LOG_LEVEL_DEBUG);
 	cr_expect_eq(outcome.config.log_format, LOG_FORMAT_JSON);
-	cr_expect_eq(outcome.config.grace_period_ns, 30 * SECOND_NS);
+	cr_expect_eq(outcome.config.grace_period_ns, 30 * NS_PER_S);
 }
 
 Test(config, listens_on_several_addresses)
@@ -275,41 +231,15 @@ Test(config, refuses_a_host_name_without_end)
 
 Test(config, reads_durations)
 {
-	static const struct {
-		const char *text;
-		uint64_t ms;
-	} good[] = {
-		{ "0", 0 },
-		{ "0s", 0 },
-		{ "250ms", 250 },
-		{ "30s", 30000 },
-		{ "1h30m", 5400000 },
-		{ "1d2h3m4s5ms", 93784005 },
-		{ "365d", 365 * 86400000ULL },
-	};
-	static const char *const bad[] = { "",
-					   "5",
-					   "m",
-					   "-5m",
-					   "5 m",
-					   "5m5m",
-					   "5s1m",
-					   "1.5h",
-					   "366d",
-					   "365d1ms",
-					   "5mm",
-					   "00",
-					   "9999999999999999999999s" };
-	uint64_t ns = 0;
-
-	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
-		cr_assert_eq(config_duration_parse(good[i].text, &ns), 0, "%s", good[i].text);
-		cr_expect_eq(ns, good[i].ms * 1000000, "%s", good[i].text);
-	}
-	ns = 7;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		cr_expect_eq(config_duration_parse(bad[i], &ns), -EINVAL, "%s", bad[i]);
-	cr_expect_eq(ns, 7);
+	cr_expect_eq(PARSE("--workloads.grace-period=365d").config.grace_period_ns,
+		     365 * 86400 * NS_PER_S);
+	cr_expect_eq(PARSE("--workloads.grace-period=1h30m").config.grace_period_ns,
+		     5400 * NS_PER_S);
+	cr_expect_eq(PARSE("--workloads.grace-period=0").config.grace_period_ns, 0);
+	cr_expect_eq(PARSE("--workloads.grace-period=1.5h").config.grace_period_ns,
+		     5400 * NS_PER_S);
+	expect_refused(PARSE("--workloads.grace-period=365d1ns"), "365d1ns", "at most 365d");
+	expect_refused(PARSE("--workloads.grace-period="), "\"\"", "duration");
 }
 
 struct check_outcome {

@@ -201,6 +201,7 @@ static const struct {
 	/* rate limit */
 	{ "rate_limit: {interval: 1}\n", "1:24", "expected a duration" },
 	{ "rate_limit: {interval: -1s}\n", "1:24", "expected a duration" },
+	{ "rate_limit: {interval: 0.01d}\n", "1:24", "expected a duration" },
 	{ "rate_limit: {interval: 1s}\n", "1:13", "burst must be at least 1" },
 	{ "rate_limit: {interval: 1h1ns, burst: 1}\n", "1:13", "above 1h" },
 	{ "rate_limit: {burst: -1}\n", "1:21", "whole number" },
@@ -266,40 +267,4 @@ Test(web_config, knows_bcrypt_by_its_form)
 	cr_expect_not(web_hash_is_bcrypt(hash), "too long");
 	snprintf(hash, sizeof(hash), "$2y$10$:%s", tail + 1);
 	cr_expect_not(web_hash_is_bcrypt(hash), "a character of another alphabet");
-}
-
-Test(web_config, reads_durations_as_go_writes_them)
-{
-	static const struct {
-		const char *text;
-		uint64_t ns;
-	} good[] = {
-		{ "0", 0 },
-		{ "0s", 0 },
-		{ "1s", 1000000000 },
-		{ "1.5s", 1500000000 },
-		{ ".5s", 500000000 },
-		{ "1.s", 1000000000 },
-		{ "100ms", 100000000 },
-		{ "1h1m1s", 3661000000000 },
-		{ "5us", 5000 },
-		{ "5\302\265s", 5000 },
-		{ "7ns", 7 },
-	};
-	static const char *const bad[] = {
-		"",    "s",   "1",    ".s", "1 s",          "1d",
-		"+1s", "1s ", "1e3s", "1.", "99999999999h", "876000h876000h"
-	};
-	uint64_t ns;
-
-	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
-		ns = 42;
-		cr_expect_eq(web_duration_parse(good[i].text, &ns), 0, "%s", good[i].text);
-		cr_expect_eq(ns, good[i].ns, "%s: %ju", good[i].text, (uintmax_t)ns);
-	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		ns = 42;
-		cr_expect_eq(web_duration_parse(bad[i], &ns), -EINVAL, "%s", bad[i]);
-		cr_expect_eq(ns, 42);
-	}
 }
