@@ -40,11 +40,16 @@ ROOMS = {
     "exporter/exposition": ["bpf/abi", "exporter/base", "exporter/model"],
     "exporter/web": ["exporter/base", "exporter/security"],
     "exporter/http": ["exporter/base", "exporter/model", "exporter/web"],
-    "exporter/config": ["exporter/base", "exporter/security", "exporter/features", "exporter/http"],
+    "exporter/commands": [
+        "exporter/base", "exporter/identity", "exporter/security", "exporter/kernel", "exporter/features",
+        "exporter/web",
+    ],
+    "exporter/config": [
+        "exporter/base", "exporter/security", "exporter/features", "exporter/http", "exporter/commands",
+    ],
     "exporter/app": [
-        "exporter/base", "exporter/identity", "exporter/model", "exporter/security",
-        "exporter/kernel", "exporter/features", "exporter/collect", "exporter/exposition",
-        "exporter/web", "exporter/http", "exporter/config",
+        "exporter/base", "exporter/model", "exporter/security", "exporter/kernel", "exporter/features",
+        "exporter/collect", "exporter/exposition", "exporter/http", "exporter/commands", "exporter/config",
     ],
 }  # fmt: skip
 KNOW_LIBBPF = ["exporter/kernel"]

@@ -13,7 +13,6 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "app/check.h"
 #include "app/confine.h"
 #include "app/say.h"
 #include "app/scrape.h"
@@ -28,6 +27,7 @@
 #include "base/units.h"
 #include "collect/collector.h"
 #include "collect/registry.h"
+#include "commands/commands.h"
 #include "config/config.h"
 #include "features/features.h"
 #include "kernel/doorbell.h"
@@ -398,7 +398,6 @@ static int app_run(struct app *app)
 
 int main(int argc, char **argv)
 {
-	const char *web_config = NULL;
 	static struct app app = {
 		.build = { .version = VERSION,
 			   .revision = REVISION,
@@ -412,11 +411,8 @@ int main(int argc, char **argv)
 
 	if (descriptors_fill_standard())
 		return EX_OSERR;
-	if (config_is_check(argc, argv))
-		return check_run(argc, argv, PROC_ROOT);
-	r = config_web_check_parse(&web_config, argc, argv, stdout, stderr);
-	if (r)
-		return r < 0 ? EX_USAGE : web_config ? serving_check(web_config) : EXIT_SUCCESS;
+	if (commands_are_asked(argc, argv))
+		return commands_run(argc, argv, PROC_ROOT, stdout, stderr);
 	r = config_parse(&app.config, argc, argv, stdout, stderr);
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : r == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "app/preflight.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "commands/preflight.h"
 #include "features/features.h"
 
 #define SAY_BYTES 1000 /* of services named at the start */

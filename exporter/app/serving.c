@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/serving.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -130,19 +128,4 @@ void serving_stop(struct serving *serving)
 	guard_free(serving->guard);
 	checker_stop(serving->checker);
 	*serving = (struct serving){ 0 };
-}
-
-int serving_check(const char *path)
-{
-	struct guard_options options = { .path = path };
-	struct guard *guard = NULL;
-	char error[ERROR_BYTES] = "";
-	int r = guard_new(&options, &guard, error, sizeof(error));
-
-	if (r)
-		fprintf(stderr, "%s\n", *error ? error : strerror(-r));
-	else
-		printf("%s is good: %s\n", path, guard_has_tls(guard) ? "with TLS" : "without TLS");
-	guard_free(guard);
-	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -34,7 +34,4 @@ int serving_start(struct serving *serving, const struct http_server_options *pag
 /* Clears @serving. Nothing is done for one that is all zeros. */
 void serving_stop(struct serving *serving);
 
-/* "web-config check": prints whether the file at @path is good. Returns the exit code. */
-int serving_check(const char *path);
-
 #endif

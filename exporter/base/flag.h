@@ -31,7 +31,7 @@ struct flag {
 	size_t names_len;
 	uint64_t max; /* of a number */
 	const char *expected; /* of any other: what @set accepts, in words */
-	void (*show)(FILE *out); /* writes something, after which the program ends */
+	void (*show)(const void *values, FILE *out); /* writes something, which ends the program */
 	bool repeats; /* may be given more than once */
 	bool backend; /* a choice between the backends of its feature, which keeps its value */
 };

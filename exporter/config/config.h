@@ -48,8 +48,6 @@ struct config {
  * Reads the flags in @argv. 0: go on, with @config filled. 1: --help or --version was asked for and
  * written to @out. -EINVAL: one line on @err names the flag, its value and what is expected.
  * -ENOMEM, also said. @config is untouched unless 0 is returned.
- *
- * Uses getopt_long(3), which keeps its state in globals: one thread at a time.
  */
 int config_parse(struct config *config, int argc, char **argv, FILE *out, FILE *err);
 /* One that is zeroed, or was not filled, is nothing. */
@@ -60,15 +58,5 @@ unsigned int config_collectors(const struct config *config);
 
 /* The features to load: those, what they rely on, and optional ones that were asked for. */
 unsigned int config_features(const struct config *config);
-
-/* Whether the command is "workload_exporter check ...", which config_check_parse() reads. */
-bool config_is_check(int argc, char *const *argv);
-
-/* The same results for the arguments of the check: @json is whether machines will read it. */
-int config_check_parse(bool *json, int argc, char *const *argv, FILE *out, FILE *err);
-
-/* Whether it is "workload_exporter web-config check FILE". 1 with @path; 0 if not; -EINVAL, said.
- */
-int config_web_check_parse(const char **path, int argc, char *const *argv, FILE *out, FILE *err);
 
 #endif

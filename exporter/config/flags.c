@@ -41,8 +41,9 @@ static int set_path(void *values, const struct flag *flag, const char *value)
 	return flag_set_text(values, flag, value);
 }
 
-static void print_version(FILE *out)
+static void print_version(const void *values, FILE *out)
 {
+	(void)values;
 	fputs("workload_exporter, version " VERSION " (branch: " BRANCH ", revision: " REVISION
 	      ")\n  compiler: " __VERSION__ "\n",
 	      out);

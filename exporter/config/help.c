@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "commands/commands.h"
 #include "config/flags.h"
 
 #define TEXT_COLUMN 36 /* where the help of a flag begins */
@@ -14,12 +15,10 @@ static const char help_head[] =
 	"long they waited and were served, what each thread pool does and what it waits for.\n"
 	"Services need no change and no restart: all of it is observed from the kernel with eBPF.\n"
 	"\n"
-	"Usage: workload_exporter [flags]\n"
-	"       workload_exporter check [--json]    What this machine allows, and what to do\n"
-	"       workload_exporter web-config check FILE   Whether FILE is good for\n"
-	"                                                 --web.config.file\n"
-	"\n"
-	"Flags (--flag=value or --flag value):\n";
+	"Usage: workload_exporter [flags]\n";
+
+static const char help_flags[] = "\n"
+				 "Flags (--flag=value or --flag value):\n";
 
 static const char help_tail[] =
 	"\n"
@@ -64,33 +63,15 @@ static void help_print_flag(const struct flag *flag, FILE *out)
 	fputc('\n', out);
 }
 
-void help_print(FILE *out)
+void help_print(const void *values, FILE *out)
 {
 	struct flags_walk walk = { 0 };
 
+	(void)values;
 	fputs(help_head, out);
+	commands_print(out);
+	fputs(help_flags, out);
 	while (flags_next(&walk))
 		help_print_flag(walk.flag, out);
 	fputs(help_tail, out);
 }
-
-const char help_check_text[] =
-	"Tells what the exporter could measure here: every feature and hook is really loaded and\n"
-	"attached, as at the start of the exporter, and removed again; then the privileges, the\n"
-	"kernel and /proc. Of everything: yes or no, the reason, and what to do.\n"
-	"\n"
-	"Usage: workload_exporter check [--json]\n"
-	"\n"
-	"  --json    The same as one JSON object, for machines.\n"
-	"  --help    Show this help and exit.\n"
-	"\n"
-	"Exit code: 0 all default features work, 1 some do not, 2 nothing can be measured;\n"
-	"64 wrong arguments, 71 out of memory, 74 the answer could not be written.\n";
-
-const char help_web_config_text[] =
-	"Tells whether FILE, with the certificates and keys that it names, is good for\n"
-	"--web.config.file.\n"
-	"\n"
-	"Usage: workload_exporter web-config check FILE\n"
-	"\n"
-	"Exit code: 0 it is, 1 it is not (one line says why), 64 wrong arguments.\n";

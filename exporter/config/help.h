@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What --help says, of the exporter and of its commands. */
+/* What --help says of the exporter: its commands and all flags. */
 #ifndef WORKLOAD_CONFIG_HELP_H
 #define WORKLOAD_CONFIG_HELP_H
 
 #include <stdio.h>
 
-void help_print(FILE *out); /* the flags as flags.h has them */
-extern const char help_check_text[]; /* of "check" */
-extern const char help_web_config_text[]; /* of "web-config check" */
+/* As struct flag shows things; @values is not looked at. */
+void help_print(const void *values, FILE *out);
 
 #endif

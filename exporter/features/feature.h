@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/budget.h"
+#include "base/command.h"
 #include "base/flag.h"
 #include "base/log.h"
 #include "kernel/kernel.h"
@@ -63,6 +64,8 @@ struct feature {
 	const struct flag *flags; /* in the order of --help; names begin with that of the feature */
 	size_t flags_len;
 	size_t settings_bytes; /* of the struct that they set, which begins as zeros */
+	const struct command *commands;
+	size_t commands_len;
 
 	/*
 	 * Also called where the feature is off: another one may have made its tables. 0; then

@@ -162,6 +162,9 @@ def test_version_and_help_end_well():
     assert usage.returncode == 0
     for flag in ("--web.listen-address", "--web.telemetry-path", "--log.level", "--log.format"):
         assert flag in usage.stdout
+    for command in ("check [--json]", "web-config check FILE"):
+        assert f" workload_exporter {command} " in usage.stdout
+    assert max(map(len, usage.stdout.splitlines())) <= 90
 
 
 def test_log_lines_can_be_json(exporters):

@@ -2,7 +2,7 @@
 /*
  * The table of features as the unit tests know it: those of the exporter; two that bring
  * nothing but a name, so that each test shows that nothing is asked of what is not there; and one
- * with flags of each kind.
+ * with flags of each kind and a command.
  */
 #include "base/units.h"
 #include "features/features.h"
@@ -38,12 +38,30 @@ static int made_up_open(const struct feature_env *env, void **state)
 	return 0;
 }
 
+static int of_feature_run(const struct command_call *call)
+{
+	(void)call;
+	return 5;
+}
+
+static const struct command made_up_commands[] = {
+	{
+		.name = "of-feature",
+		.summary = "Nothing",
+		.about = "Nothing.\n",
+		.exit_codes = "5.\n",
+		.run = of_feature_run,
+	},
+};
+
 static const struct feature feature_made_up = {
 	.plan = { .name = "made_up", .optional = true },
 	.open = made_up_open,
 	.flags = made_up_flags,
 	.flags_len = COUNT(made_up_flags),
 	.settings_bytes = sizeof(struct made_up_settings),
+	.commands = made_up_commands,
+	.commands_len = COUNT(made_up_commands),
 };
 
 const struct feature *const features_table[] = {

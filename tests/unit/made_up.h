@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the flags of the feature that tests/unit/features.c makes up have set. */
+/* What flags of made-up features and commands have set (features.c, commands.c). */
 #ifndef TESTS_MADE_UP_H
 #define TESTS_MADE_UP_H
 
@@ -15,5 +15,18 @@ struct made_up_settings {
 
 /* What that feature was opened with. */
 extern const void *made_up_opened_with;
+
+struct made_up_count {
+	bool json;
+	uint64_t number;
+};
+
+/* How the made-up commands were called. */
+extern struct made_up_call {
+	int times;
+	bool json;
+	uint64_t number;
+	const char *operand;
+} made_up_call;
 
 #endif

@@ -98,7 +98,14 @@ Test(config, help_names_every_flag)
 	cr_expect_eq(outcome.result, 1);
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
 		cr_expect_not_null(strstr(outcome.out, flags[i]), "%s", flags[i]);
-	cr_expect_not_null(strstr(outcome.out, "workload_exporter check"));
+	cr_expect_not_null(strstr(outcome.out,
+				  "Usage: workload_exporter [flags]\n"
+				  "       workload_exporter count [--json] [--n=N] FILE How many\n"
+				  "       workload_exporter two words               Both\n"
+				  "                                                 of them\n"
+				  "       workload_exporter two others NAME         Another\n"
+				  "       workload_exporter of-feature              Nothing\n"
+				  "\nFlags "));
 	cr_expect_str_empty(outcome.err);
 }
 
@@ -154,6 +161,7 @@ Test(config, refuses_missing_values_and_extra_arguments)
 	expect_refused(PARSE("--log.level=info", "--", "extra"), "extra", "unexpected");
 	expect_refused(PARSE("--log.level=info", "extra", "--help"), "extra", "unexpected");
 	expect_refused(PARSE("-"), "-", "unexpected");
+	expect_refused(PARSE("--log.level=info", "check"), "check", "unexpected");
 }
 
 Test(config, refuses_wrong_values_by_name)
@@ -240,82 +248,6 @@ Test(config, reads_durations)
 		     5400 * NS_PER_S);
 	expect_refused(PARSE("--workloads.grace-period=365d1ns"), "365d1ns", "at most 365d");
 	expect_refused(PARSE("--workloads.grace-period="), "\"\"", "duration");
-}
-
-struct check_outcome {
-	int result;
-	bool json;
-	char out[4096];
-	char err[256];
-};
-
-/* Parses the NULL-terminated @arguments, the first of which is "check". */
-static struct check_outcome check(const char *const *arguments)
-{
-	struct check_outcome outcome = { .json = true };
-	char *argv[16] = { (char[]){ "workload_exporter" } };
-	FILE *out = fmemopen(outcome.out, sizeof(outcome.out), "w");
-	FILE *err = fmemopen(outcome.err, sizeof(outcome.err), "w");
-	int argc = 1;
-
-	while (*arguments)
-		argv[argc++] = (char *)(uintptr_t)*arguments++;
-	cr_assert(config_is_check(argc, argv));
-	outcome.result = config_check_parse(&outcome.json, argc, argv, out, err);
-	fclose(out);
-	fclose(err);
-	return outcome;
-}
-
-#define CHECK(...) check((const char *[]){ "check" __VA_OPT__(, ) __VA_ARGS__, NULL })
-
-Test(config_check, is_a_command_in_the_first_place_only)
-{
-	char program[] = "workload_exporter", command[] = "check", flag[] = "--log.level=info";
-
-	cr_expect(config_is_check(2, (char *[]){ program, command, NULL }));
-	cr_expect_not(config_is_check(1, (char *[]){ program, NULL }));
-	cr_expect_not(config_is_check(3, (char *[]){ program, flag, command, NULL }));
-	expect_refused(PARSE("--log.level=info", "check"), "check", "unexpected");
-}
-
-Test(config_check, answers_people_or_machines)
-{
-	struct check_outcome outcome = CHECK();
-
-	cr_expect_eq(outcome.result, 0);
-	cr_expect_not(outcome.json);
-	outcome = CHECK("--json");
-	cr_expect_eq(outcome.result, 0);
-	cr_expect(outcome.json);
-	cr_expect_str_empty(outcome.err);
-}
-
-Test(config_check, has_its_own_help_with_its_exit_codes)
-{
-	struct check_outcome outcome = CHECK("--json", "--help");
-
-	cr_expect_eq(outcome.result, 1);
-	cr_expect_not_null(strstr(outcome.out, "--json"));
-	cr_expect_not_null(strstr(outcome.out, "Exit code: 0 "));
-	cr_expect_not_null(strstr(outcome.out, "64 "));
-	cr_expect_str_empty(outcome.err);
-}
-
-Test(config_check, refuses_other_arguments_by_name)
-{
-	static const char *const wrong[] = { "--jso", "--json=1", "--log.level=info",
-					     "check", "-",        "" };
-
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		struct check_outcome outcome = CHECK(wrong[i]);
-
-		cr_expect_eq(outcome.result, -EINVAL, "%s", wrong[i]);
-		cr_expect(outcome.json, "touched by %s", wrong[i]);
-		cr_expect_str_empty(outcome.out);
-		cr_expect_not_null(strstr(outcome.err, wrong[i]), "%s", outcome.err);
-	}
-	cr_expect_not_null(strstr(CHECK("--json", "--json").err, "twice"));
 }
 
 #define ONE(name) (1U << features_find(name))

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/preflight.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "commands/preflight.h"
 #include "kernel/refusal.h"
 #include "security/privileges.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "app/check.h"
-
+/* The command `workload_exporter check`: what this machine allows, told by trying it. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +7,11 @@
 #include <errno.h>
 #include <sysexits.h>
 
-#include "app/preflight.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "config/config.h"
+#include "base/command.h"
+#include "base/units.h"
+#include "commands/preflight.h"
 #include "features/features.h"
 #include "kernel/loader.h"
 #include "security/privileges.h"
@@ -56,26 +56,54 @@ static int check_print(const struct preflight *preflight, bool json)
 	return (int)preflight_result(preflight);
 }
 
-int check_run(int argc, char *const *argv, const char *proc_root)
+struct check_settings {
+	bool json;
+};
+
+/*
+ * Loads and attaches what the exporter would, and removes it again; the answer is written to
+ * standard output.
+ */
+static int check_run(const struct command_call *call)
 {
 	_cleanup_(preflight_free) struct preflight preflight = { 0 };
+	const struct check_settings *settings = call->settings;
 	struct privileges privileges = { 0 };
-	struct loader_options options = { .privileges = &privileges, .proc_root = proc_root };
+	struct loader_options options = { .privileges = &privileges, .proc_root = call->proc_root };
 	struct loader *loader = NULL;
-	bool json = false;
-	int r = config_check_parse(&json, argc, argv, stdout, stderr);
+	int r;
 
-	if (r)
-		return r > 0 ? EXIT_SUCCESS : EX_USAGE;
-	privileges_read(proc_root, &privileges); /* where unknown, reasons say less */
+	privileges_read(call->proc_root, &privileges); /* where unknown, reasons say less */
 	features_plan(&options, ~0U);
 	r = loader_new(&options, &loader);
 	if (r) {
 		fprintf(stderr, "check: cannot load: %s\n", strerror(-r));
 		return EX_OSERR;
 	}
-	check_gather(loader, &privileges, proc_root, &preflight);
-	r = check_print(&preflight, json);
+	check_gather(loader, &privileges, call->proc_root, &preflight);
+	r = check_print(&preflight, settings->json);
 	loader_free(loader);
 	return r;
 }
+
+static const struct flag check_flags[] = {
+	COMMAND_FLAG("json", NULL, NULL, FLAG_SWITCH(check_settings, json),
+		     "The same as one JSON object, for machines."),
+};
+
+const struct command command_check = {
+	.name = "check",
+	.summary = "What this machine allows, and what to do",
+	.about = "Tells what the exporter could measure here: every feature and hook is really "
+		 "loaded and\n"
+		 "attached, as at the start of the exporter, and removed again; then the "
+		 "privileges, the\n"
+		 "kernel and /proc. Of everything: yes or no, the reason, and what to do.\n",
+	.exit_codes = "0 all default features work, 1 some do not, 2 nothing can be measured;\n"
+		      "64 wrong arguments, 71 out of memory, 74 the answer could not be "
+		      "written.\n",
+	.flags = check_flags,
+	.flags_len = COUNT(check_flags),
+	.settings_bytes = sizeof(struct check_settings),
+	.run = check_run,
+};

@@ -7,8 +7,8 @@
  * start of the exporter have one truth and use the same words. All text is valid as long as
  * the struct and the loader are.
  */
-#ifndef WORKLOAD_APP_PREFLIGHT_H
-#define WORKLOAD_APP_PREFLIGHT_H
+#ifndef WORKLOAD_COMMANDS_PREFLIGHT_H
+#define WORKLOAD_COMMANDS_PREFLIGHT_H
 
 #include <stdbool.h>
 #include <stddef.h>

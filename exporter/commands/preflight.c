@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "app/preflight.h"
+#include "commands/preflight.h"
 
 #include <errno.h>
 #include <stdarg.h>
