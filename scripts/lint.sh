@@ -13,6 +13,8 @@ BPF_FLAGS=(-std=gnu11 -fms-extensions -Wno-microsoft-anon-tag -target bpf -mcpu=
 STRICT=(-Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wundef -Werror -fsyntax-only)
 BANNED='(^|[^a-zA-Z0-9_])(sprintf|vsprintf|strcpy|strcat|strncpy|strncat|atoi|atol|atoll|gets)[[:space:]]*\('
 
+SUBJECTS_SINCE=8dc40bfcb51ba896c4e69f213ef9d5c508ed296e
+
 sources() { # sources FOLDER PATTERN...: files below FOLDER whose names match, sorted
 	local folder=$1 names=() pattern
 	shift
@@ -152,8 +154,33 @@ readme_links() {
 	"$PYTHON" -B scripts/readme_links.py
 }
 
+folder_readmes() { # folders of fixtures and of what programs make are below these
+	local failed=0 folder
+	for folder in bpf dashboards exporter scripts tests bpf/*/ exporter/*/ tests/*/; do
+		[[ $folder != *__pycache__* ]] || continue
+		[ -f "$folder/README.md" ] || {
+			echo "${folder%/}: has no README.md"
+			failed=1
+		}
+	done
+	return "$failed"
+}
+
+comments() { # what they name is there
+	"$PYTHON" -B scripts/comments.py
+}
+
+subjects() { # of commits since the rule; a copy without their history has none
+	git rev-parse --quiet --verify "$SUBJECTS_SINCE^{commit}" >/dev/null 2>&1 || return 0
+	git log --format='%h %s' "$SUBJECTS_SINCE.." |
+		awk '{ subject = substr($0, index($0, " ") + 1) }
+			length(subject) > 72 { print $1 ": over 72 characters: " subject; failed = 1 }
+			END { exit failed }'
+}
+
 CHECKS=(format shell python headers_alone banned no_printk rooms length licence metric_table
-	flag_table man_page dashboards placeholders readme_links cpp_check tidy)
+	flag_table man_page dashboards placeholders readme_links folder_readmes comments subjects
+	cpp_check tidy)
 bad=()
 for check in "${CHECKS[@]}"; do
 	output=$("$check" 2>&1) && continue

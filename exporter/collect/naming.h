@@ -4,8 +4,8 @@
  *
  * A tree is who its head is. The head is the founder, which may be gone before it is looked at: a
  * daemon listens, forks and lets its child go on. Then the eldest process that lives is the heir,
- * and the head from there on. A founder that ends later than that (HEIR_NS) keeps its name: what
- * it leaves behind is what it has started, and no continuation of it.
+ * and the head from there on. A founder that ends later than that (NAMING_HEIR_NS) keeps its name:
+ * what it leaves behind is what it has started, and no continuation of it.
  *
  * Until it is known who a tree is nothing of it is shown, and nothing is lost: so no workload
  * changes its name for having been looked at too early. What cannot be read is tried again, some

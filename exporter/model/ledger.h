@@ -57,7 +57,7 @@
  */
 #define LEDGER_WORKLOADS_MAX 256
 #define LEDGER_DETOURS_MAX 2048 /* ports, and pools, that are known one by one to be in `other` */
-#define LEDGER_LABEL_LEN 48 /* longer pool names are cut; the longest are in features/threads.h */
+#define LEDGER_LABEL_LEN 48 /* longer pool names are cut; the longest are in features/threads.c */
 
 /*
  * A workload. Stays good as long as the workload is not removed, so a tree can keep it: each
@@ -85,7 +85,7 @@ static inline void ledger_freep(struct ledger **ledger)
  * process, or if a tree was folded since. Where the table is full, the workload that no tree is
  * part of, and was left last, is removed with its rows before its grace is over. LEDGER_OTHER for
  * the name "other", and, counted in ledger_workloads_full(), if there is no room, the user has its
- * share (machine/shares.h), or there is no memory. In workload `other` every port and pool is
+ * share (abi/shares.h), or there is no memory. In workload `other` every port and pool is
  * "other".
  */
 ledger_handle ledger_join(struct ledger *ledger, const struct identity *identity, uint32_t user);
