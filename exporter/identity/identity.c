@@ -20,6 +20,7 @@
 
 #define CGROUP_TEXT_LEN 16384
 #define COMM_TEXT_LEN 64
+#define READS_MAX 4 /* of a process that is another program each time */
 
 _Static_assert(IDENTITY_UNIT_LEN >= CGROUP_UNIT_LEN, "a unit's name may be cut");
 _Static_assert(IDENTITY_CONTAINER_LEN >= CGROUP_CONTAINER_LEN, "a container's name may be cut");
@@ -63,21 +64,25 @@ static void identity_set_user(struct identity *identity, uint32_t uid)
 	snprintf(identity->user, sizeof(identity->user), "%u", uid);
 }
 
-/* -ESRCH for a process that has ended and was not waited for: it has no executable any more. */
-static int identity_read_exe(int dir_fd, struct identity *identity)
+/*
+ * "" where it cannot be read. -ESRCH for a process that has ended and was not waited for: it has no
+ * executable any more.
+ */
+static int exe_read(int dir_fd, char path[static PROC_PATH_LEN])
 {
-	char path[PROC_PATH_LEN];
-	int r = proc_exe_read(dir_fd, path, sizeof(path));
+	int r = proc_exe_read(dir_fd, path, PROC_PATH_LEN);
 
-	if (r == -ENOENT)
-		return -ESRCH;
 	if (r < 0)
 		path[0] = '\0';
+	return r == -ENOENT || r == -ESRCH ? -ESRCH : 0;
+}
+
+static void identity_set_exe(int dir_fd, const char *path, struct identity *identity)
+{
 	text_copy(identity->exe, sizeof(identity->exe), path);
 	text_copy(identity->name, sizeof(identity->name), text_base_name(path));
 	text_copy(identity->runtime, sizeof(identity->runtime),
 		  runtime_identify(dir_fd, identity->name));
-	return 0;
 }
 
 /* By the descriptor of a file (fexecve(3)): that is no name. */
@@ -131,43 +136,52 @@ static void identity_qualify(uint32_t uid, struct identity *identity)
 		user_qualify(identity->user, identity->name, sizeof(identity->name));
 }
 
-/* name holds the base name of the executable, if that is known. */
-static void identity_choose_program(int dir_fd, const char *comm, struct identity *identity)
+/* name holds the base name of the executable, if that is known. 0, or -EBUSY: not all is there. */
+static int identity_choose_program(int dir_fd, const char *comm, struct identity *identity)
 {
+	int r;
+
 	if (!identity->name[0] && comm && comm[0])
 		text_copy(identity->name, sizeof(identity->name), comm);
 	else if (!identity->name[0])
 		proc_comm_read(dir_fd, identity->name, COMM_TEXT_LEN);
-	else if (identity_prefer_executed(dir_fd, identity) < 0)
+	else if ((r = identity_prefer_executed(dir_fd, identity)) == -EBUSY)
+		return r;
+	else if (r < 0)
 		identity_prefer_called(dir_fd, identity);
 	if (!identity->name[0])
 		text_copy(identity->name, sizeof(identity->name), "unknown");
+	return 0;
 }
 
-static void identity_choose_name(int dir_fd, const char *comm, uint32_t uid,
-				 struct identity *identity)
+static int identity_choose_name(int dir_fd, const char *comm, uint32_t uid,
+				struct identity *identity)
 {
+	int r = 0;
+
 	identity_set_user(identity, uid);
 	if (identity->unit[0]) {
 		cgroup_unit_workload(identity->unit, identity->name, sizeof(identity->name));
 	} else if (identity->container[0]) {
 		text_copy(identity->name, sizeof(identity->name), identity->container);
 	} else {
-		identity_choose_program(dir_fd, comm, identity);
+		r = identity_choose_program(dir_fd, comm, identity);
 		identity_qualify(uid, identity);
 	}
+	return r;
 }
 
 /*
- * Whether what was read since of the process may be of one that ended meanwhile: it loses its
- * memory and its executable at once, so what was read while it still had this was its own.
+ * Whether what was read since is of the process that had this executable: a process that ends or
+ * becomes another program (execve(2)) loses its memory and its executable at once. -ESRCH: it has
+ * ended; -EBUSY: it is another program.
  */
-static bool identity_has_ended(int dir_fd)
+static int identity_check_exe(int dir_fd, const char *exe)
 {
 	char path[PROC_PATH_LEN];
-	int r = proc_exe_read(dir_fd, path, sizeof(path));
+	int r = exe_read(dir_fd, path);
 
-	return r == -ENOENT || r == -ESRCH;
+	return !r && strcmp(path, exe) != 0 ? -EBUSY : r;
 }
 
 static int identity_gather(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
@@ -175,6 +189,7 @@ static int identity_gather(const char *proc_root, pid_t pid, uint64_t start_ns, 
 {
 	_cleanup_(cleanup_close) int dir_fd = proc_open(proc_root, pid);
 	struct identity identity = { 0 };
+	char exe[PROC_PATH_LEN] = "";
 	uint32_t uid;
 	int r;
 
@@ -186,22 +201,29 @@ static int identity_gather(const char *proc_root, pid_t pid, uint64_t start_ns, 
 	if (r == 0)
 		r = identity_read_cgroup(dir_fd, &identity);
 	if (r == 0 && executable)
-		r = identity_read_exe(dir_fd, &identity);
+		r = exe_read(dir_fd, exe);
 	if (r < 0)
 		return r == -ENOENT ? -ESRCH : r;
-	if (!executable)
+	if (executable)
+		identity_set_exe(dir_fd, exe, &identity);
+	else
 		text_copy(identity.runtime, sizeof(identity.runtime), "unknown");
-	identity_choose_name(dir_fd, comm, uid, &identity);
-	if (executable && identity_has_ended(dir_fd))
-		return -ESRCH;
-	*out = identity;
-	return 0;
+	r = identity_choose_name(dir_fd, comm, uid, &identity);
+	if (!r && executable)
+		r = identity_check_exe(dir_fd, exe);
+	if (!r)
+		*out = identity;
+	return r;
 }
 
 int identity_read(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
 		  struct identity *out)
 {
-	return identity_gather(proc_root, pid, start_ns, comm, true, out);
+	int r = -EBUSY;
+
+	for (int i = 0; r == -EBUSY && i < READS_MAX; i++)
+		r = identity_gather(proc_root, pid, start_ns, comm, true, out);
+	return r;
 }
 
 int identity_read_public(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,

@@ -47,7 +47,9 @@ struct identity {
  * -ESRCH: no such process, it has ended and was not waited for, or another one has its number.
  * Other -errno: /proc cannot be used. What cannot be read of a living process (no permission) is
  * left empty: then name may be @comm. @pid may also be a thread; @start_ns is that thread's then. A
- * main thread that has ended, where others live, has no executable: -ESRCH too.
+ * main thread that has ended, where others live, has no executable: -ESRCH too. -EBUSY: while it
+ * was read the process became another program, several times; nothing is known that belongs
+ * together.
  */
 int identity_read(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
 		  struct identity *out);

@@ -15,6 +15,7 @@
 
 #define LINE_LEN (PROC_PATH_LEN + 512)
 #define STAT_LEN 1024
+#define FIELD_ENV_START 50
 #define FIELD_ENV_END 51 /* of stat */
 #define STATUS_LIMIT_BYTES 4096
 #define MAPS_LIMIT_BYTES (2U << 20)
@@ -227,21 +228,27 @@ int proc_uid_read(int dir_fd, uint32_t *uid)
 	return 0;
 }
 
-/* The path lies directly behind the environment (fs/exec.c, fs/binfmt_elf.c: create_elf_tables). */
-static int proc_executed_address(int dir_fd, uint64_t *out)
+/*
+ * The path lies directly behind the environment (fs/exec.c, fs/binfmt_elf.c: create_elf_tables),
+ * the end of which is its begin until the kernel has counted it: *@bare, it is none, or not yet.
+ */
+static int proc_executed_address(int dir_fd, uint64_t *out, bool *bare)
 {
 	char text[STAT_LEN];
 	const char *fields = NULL;
-	uint64_t address = 0;
+	uint64_t address = 0, start = 0;
 	int r = proc_stat_text(dir_fd, text, &fields);
 
 	if (!r)
 		r = proc_stat_field(fields, FIELD_ENV_END, &address);
+	if (!r)
+		r = proc_stat_field(fields, FIELD_ENV_START, &start);
 	if (r)
 		return r;
 	if (!address || address > INT64_MAX)
 		return -ENODATA;
 	*out = address;
+	*bare = address == start;
 	return 0;
 }
 
@@ -311,8 +318,9 @@ int proc_executed_read(int dir_fd, char *out, size_t size)
 {
 	char path[PROC_PATH_LEN] = "";
 	uint64_t address = 0;
+	bool bare = false;
 	ssize_t len;
-	int r = proc_executed_address(dir_fd, &address);
+	int r = proc_executed_address(dir_fd, &address, &bare);
 
 	if (r < 0)
 		return r;
@@ -321,6 +329,8 @@ int proc_executed_read(int dir_fd, char *out, size_t size)
 		return (int)len;
 	if (!memchr(path, '\0', (size_t)len) || !path[0])
 		return -ENODATA;
+	if (bare && strchr(path, '='))
+		return -EBUSY; /* a variable of its environment */
 	if (strlen(path) >= size)
 		return -ENAMETOOLONG;
 	text_copy(out, size, path);

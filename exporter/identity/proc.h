@@ -57,7 +57,8 @@ int proc_exe_read(int dir_fd, char *out, size_t size);
  * not that of the interpreter, and of a link the link's. The kernel leaves it at the top of the
  * stack (AT_EXECFN, getauxval(3)), apart from what processes overwrite to change their titles. May
  * be relative. Needs the right to trace the process (CAP_SYS_PTRACE suffices, whoever asks).
- * -ENODATA if it is not to be found.
+ * -ENODATA if it is not to be found; -EBUSY while execve(2) lays out the memory of the process (or
+ * if that has no environment, and an equals sign in the path).
  */
 int proc_executed_read(int dir_fd, char *out, size_t size);
 

@@ -2,11 +2,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/text.h"
 #include "identity/cgroup.h"
 #include "identity/identity.h"
@@ -445,37 +443,6 @@ Test(identity, this_process_is_itself)
 	cr_expect_neq(identity.name[0], '\0');
 	cr_expect_eq(identity_read("/proc", getpid(), start_ns + 1000000000ULL, "comm", &identity),
 		     -ESRCH);
-}
-
-Test(identity, a_process_that_ends_meanwhile_is_known_whole_or_not_at_all)
-{
-	int whole = 0, gone = 0;
-
-	for (unsigned int i = 0; i < 500; i++) {
-		struct identity identity;
-		pid_t child = fork();
-		int r;
-
-		cr_assert_geq(child, 0);
-		if (!child) {
-			uint64_t end_ns = clock_monotonic_ns() + i * 2000ULL;
-
-			while (clock_monotonic_ns() < end_ns)
-				;
-			_exit(0);
-		}
-		r = identity_read("/proc", child, 0, "comm", &identity);
-		cr_expect_eq(waitpid(child, NULL, 0), child);
-		if (r == -ESRCH) {
-			gone++;
-			continue;
-		}
-		cr_assert_eq(r, 0);
-		cr_assert_str_eq(identity.runtime, "native");
-		cr_assert_str_eq(identity.name, text_base_name(identity.exe));
-		whole++;
-	}
-	cr_expect(whole && gone, "%d were known, %d gone", whole, gone);
 }
 
 Test(identity, a_process_that_is_gone_is_named_by_its_comm)
