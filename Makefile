@@ -65,9 +65,10 @@ SOURCES := $(wildcard exporter/*/*.c)
 PROTO   := $(patsubst exporter/exposition/%.proto,$(BUILD)/proto/%.pb-c,$(wildcard exporter/exposition/*.proto))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(PROTO:=.o)
 # What the unit tests are linked with: all that makes no system call of BPF. In place of the rest
-# is tests/unit/plain_kernel.c, of the tables of features and commands tests/unit/features.c and commands.c.
-PURE    := $(filter-out exporter/app/main.c exporter/app/say.c exporter/commands/check.c exporter/commands/table.c exporter/features/mutexes.c \
-             exporter/features/features.c exporter/kernel/%,$(SOURCES)) $(patsubst %,exporter/kernel/%.c,kernel quotas trees refusal)
+# is tests/unit/plain_kernel.c, and of the tables of features and commands their own.
+PURE    := $(filter-out exporter/app/main.c exporter/app/say.c exporter/commands/check.c \
+             exporter/commands/table.c exporter/features/mutexes.c exporter/features/features.c \
+             exporter/kernel/%,$(SOURCES)) $(patsubst %,exporter/kernel/%.c,kernel quotas trees refusal)
 UNIT    := $(wildcard tests/unit/*.c)
 UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o) $(PROTO:=.o)
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))

@@ -85,7 +85,7 @@ static int refuse_flag(const struct command_line *line, const char *argument, in
 	if (argument[len] == '=' && optopt)
 		return refuse(line, err, "flag %.*s takes no value, but has \"%s\"", len, argument,
 			      argument + len + 1);
-	return refuse(line, err, "unknown flag %.*s; see %s", len, argument, help);
+	return refuse(line, err, "unknown flag %s; see %s", argument, help);
 }
 
 /* "one, two or three" */

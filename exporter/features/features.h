@@ -38,8 +38,10 @@ struct features {
 	void *states[LOADER_FEATURES_MAX]; /* owned; what open has made of those */
 };
 
-/* Opens those that are on, and those whose tables are there; @settings is that of each. 0 or
- * -errno; then some may be open all the same. */
+/*
+ * Opens those that are on, and those whose tables are there; @settings is that of each. 0 or
+ * -errno; then some may be open all the same.
+ */
 int features_open(struct features *features, const struct feature_env *env, void *const *settings);
 /* Zeroed ones are nothing. */
 void features_close(struct features *features);

@@ -323,8 +323,8 @@ static int probes_list(struct loader *loader)
 		struct part *part = &loader->parts[id];
 
 		part->first_probe = loader->probes.len;
-		part->len = object_programs(&loader->objects[id]);
 		probes_add(&loader->probes, loader->plans[id]->name, loader->objects[id].bpf);
+		part->len = loader->probes.len - part->first_probe;
 	}
 	return r;
 }

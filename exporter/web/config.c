@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "web/values.h"
 
-#define RATE_INTERVAL_MAX_NS (3600 * 1000000000ULL)
+#define RATE_INTERVAL_MAX_NS (3600 * NS_PER_S)
 #define FIELD(type, member, read)                     \
 	{                                             \
 #member, read, offsetof(type, member) \

@@ -140,7 +140,7 @@ Test(config, takes_one_of_a_few_words_as_it_is_spelt)
 Test(config, refuses_unknown_flags)
 {
 	expect_refused(PARSE("--nonsense"), "--nonsense", "unknown");
-	expect_refused(PARSE("--nonsense=x"), "--nonsense", "unknown");
+	expect_refused(PARSE("--nonsense=x"), "--nonsense=x", "unknown");
 	expect_refused(PARSE("-x"), "-x", "unknown");
 	expect_refused(PARSE("--help=me"), "--help", "no value");
 }
