@@ -147,6 +147,8 @@ static inline void switch_out(struct task_struct *task, struct thread *thread, b
 	struct pool_waits *waits;
 	__u64 waited, lock, ran = 0;
 
+	if (thread_is_missed(thread, 0))
+		drop_of(thread->tree, DROP_SWITCH_UNSEEN);
 	if (where_state(thread->where) == STATE_RUNNING) {
 		thread_ran(thread, now);
 		ran = now - thread->since_ns;
@@ -201,6 +203,8 @@ static inline void wait_record(const struct thread *thread, __u64 now)
 
 static inline void switch_in(struct task_struct *task, struct thread *thread, __u64 now)
 {
+	if (thread_is_missed(thread, 1))
+		drop_of(thread->tree, DROP_SWITCH_UNSEEN);
 	wait_record(thread, now);
 	if (thread->turns & TURN_SLEPT && thread->blocked != STATE_RUNNING)
 		turn_pass(thread);

@@ -23,6 +23,9 @@
 	     "thread that is not measured: the exporter's memory limit has no room")               \
 	DROP(THREAD_BUSY, "thread_busy",                                                           \
 	     "event of a thread while the state of one was in use on that CPU (before Linux 6.2)") \
+	DROP(SWITCH_UNSEEN, "switch_unseen",                                                       \
+	     "switch of a thread that no program has seen: the wait before it is in no "           \
+	     "histogram, and the thread stayed in its state")                                      \
 	DROP(WORD_FORGOTTEN, "lock_word_forgotten",                                                \
 	     "whether a word is a lock has to be learnt anew: no room")                            \
 	DROP(LISTENING_FULL, "listener_table_full",                                                \

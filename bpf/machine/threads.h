@@ -164,9 +164,19 @@ static inline void thread_resume(struct thread *thread, __u64 now)
 }
 
 /*
- * A thread leaves its CPU, and no hook has seen that it ran: some machines hide from all programs
- * what happens on a CPU while an agent of the host has it. What is known of its wait for a lock is
- * when that ended at the earliest, as the thread was woken then.
+ * Whether a thread that comes to its CPU, or leaves it, has done the opposite before, and no hook
+ * has seen that: some machines hide from all programs that an agent of the host hands its CPU on.
+ */
+static inline int thread_is_missed(const struct thread *thread, int comes)
+{
+	__u32 state = where_state(thread->where);
+
+	return state != STATE_NONE && (state == STATE_RUNNING) == comes;
+}
+
+/*
+ * It leaves its CPU, and that it came was not seen. What is known of its wait for a lock is when
+ * that ended at the earliest, as the thread was woken then.
  */
 static inline void thread_ran_unseen(struct thread *thread)
 {

@@ -132,6 +132,17 @@ class Scrape:
             if lost
         }
 
+    def losses_of(self, workload):
+        """
+        What is known to be lost of @workload, by reason, but for what the machine does: its name
+        came late as the CPUs were busy, and the kernel did not tell of a switch.
+        """
+        rows = self.rows("workload_measurements_dropped_total", workload=workload)
+        of_machine = ("identity_late", "switch_unseen")
+        return {
+            labels["reason"]: lost for labels, lost in rows if labels["reason"] not in of_machine
+        }
+
     def belonging_to(self, workload):
         """All series of one workload, as in `series`."""
         quoted = _quoted("workload", workload)

@@ -169,17 +169,6 @@ def limit_of(name):
     return int(re.search(rf"#define {name} (\d+)U", text)[1])
 
 
-def losses_of(scrape, workload):
-    """
-    Measurements of a workload that are known to be lost, by reason. That its name came late, on a
-    busy machine, is none.
-    """
-    rows = scrape.rows("workload_measurements_dropped_total", workload=workload)
-    return {
-        labels["reason"]: value for labels, value in rows if labels["reason"] != "identity_late"
-    }
-
-
 def check_losses_are_of_the_total(scrape):
     for labels, total in scrape.rows("workload_exporter_dropped_total"):
         of_workloads = scrape.sum("workload_measurements_dropped_total", reason=labels["reason"])
@@ -195,13 +184,13 @@ def test_losses_are_told_of_the_workload_whose_they_are(start, connect, exporter
     exporter = exporters()
     workload = exporter.workload_of(server.port)
     expected = {"connection_untracked": clients} if clients else {}
-    first = exporter.wait_for_equal(lambda s: losses_of(s, workload), expected)
+    first = exporter.wait_for_equal(lambda s: s.losses_of(workload), expected)
     server.stop()
     ended = exporter.wait_for_equal(lambda s: s.sum("workload_processes", workload=workload), 0)
     again = start(Service, "pool_server", name=server.name)
     exporter.wait_for_equal(lambda s: s.sum("workload_processes", workload=again.name), 1)
     for scrape in (first, ended, exporter.scrape()):
-        assert losses_of(scrape, workload) == expected
+        assert scrape.losses_of(workload) == expected
         check_losses_are_of_the_total(scrape)
 
 
@@ -224,8 +213,8 @@ def test_ports_beyond_a_workloads_share_are_its_other(start, exporters):
         lambda s: (s.sum(name, workload=many.name), s.sum(name, workload=later.name)),
         (3 * len(ports), 3),
     )
-    assert losses_of(end, many.name)["endpoint_table_full"] >= 36
-    assert not losses_of(end, later.name)
+    assert end.losses_of(many.name)["endpoint_table_full"] >= 36
+    assert not end.losses_of(later.name)
     check_losses_are_of_the_total(end)
     shown = rows_by_port(end, name, many.name)
     assert shown.pop("other") == 3 * 36

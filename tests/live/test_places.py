@@ -11,7 +11,7 @@ import pytest
 from clients import exchange
 from exposition import Endpoint, Pool
 from services import Service
-from test_lifecycle import limit_of, losses_of, rows_by_port
+from test_lifecycle import limit_of, rows_by_port
 
 GRACE = "--workloads.grace-period=1s"
 MANY = 150  # more than a workload has rows of either
@@ -115,7 +115,7 @@ def test_ports_one_after_the_other_are_never_other(start, connect, exporters):
     end = settle(exporter, sums, lambda s: len(s.rows(REQUESTS, workload=workload)), 1)
     assert [sums.get(name) for name in sums.names] == [MANY, MANY, 100 * MANY]
     assert not sums.others("port")
-    assert not losses_of(end, workload)
+    assert not end.losses_of(workload)
     assert rows_by_port(end, REQUESTS, workload) == {str(server.port): 0}
 
 
@@ -183,7 +183,7 @@ def test_a_connection_that_outlives_its_listener_is_counted_at_its_port(
     sums = Sums(workload, REQUESTS)
     end = settle(exporter, sums, lambda s: len(s.rows(REQUESTS, workload=workload)), 2)
     assert sums.get(REQUESTS) == 10
-    assert not losses_of(end, workload)
+    assert not end.losses_of(workload)
 
 
 def test_a_port_that_waits_in_other_gets_a_place_when_one_is_free(start, connect, exporters):
@@ -228,7 +228,7 @@ def take_many_names(exporter, server, command, pause):
     took = time.monotonic() - began
     end = settle(exporter, sums, lambda s: len(s.rows(EXITED, workload=workload)), 1)
     assert not sums.others("pool")
-    assert not losses_of(end, workload)
+    assert not end.losses_of(workload)
     return sums, end, took
 
 

@@ -258,7 +258,18 @@ def synced(exporter, start_for_module):
     own = server.ask("finish")
     assert own["sleeps"] >= own["syncs"] > 10, "build/ is not on a disk"
     end = exporter.settled(lambda s: not Pool(s, workload, "syncer-#").threads())
+    lost = "workload_measurements_dropped_total"
+    own["unseen"] = end.sum(lost, workload=workload, reason="switch_unseen")
     return Pool(end, workload, "syncer-#"), Pool(end, workload, "sleeper-#"), own
+
+
+def missing_waits(pool, own):
+    """
+    Sleeps that are in no histogram, and at most how many seconds the state has more for them: it
+    lasts from one round into the next where a thread was not seen to wake and to run.
+    """
+    missing = max(0, own["sleeps"] - pool.get("workload_disk_wait_seconds_count"))
+    return missing, missing * 2 * own["longest_ns"] / 1e9
 
 
 def test_time_in_fsync_is_disk_and_what_a_cpu_takes(synced):
@@ -268,9 +279,11 @@ def test_time_in_fsync_is_disk_and_what_a_cpu_takes(synced):
     assert disk + busy == pytest.approx(pool.seconds(), rel=0.005)
     assert 0 < disk * 1e9 < own["sync_ns"]
     assert pool.get("workload_disk_wait_seconds_count") == pytest.approx(own["sleeps"], rel=0.02)
-    # A wait ends when the thread runs again, the state when it is woken; one of fifty may be missing.
+    missing, longer = missing_waits(pool, own)
+    assert missing <= own["unseen"]
+    # A wait ends when the thread runs again, the state when it is woken.
     waited = pool.get("workload_disk_wait_seconds_sum")
-    assert 0.98 * disk <= waited <= disk + pool.seconds("runnable")
+    assert 0.98 * disk - longer <= waited <= disk + pool.seconds("runnable")
     assert others.seconds("sleep") > 0
     assert others.seconds("disk") == others.get("workload_disk_wait_seconds_count") == 0
 
@@ -282,7 +295,9 @@ def test_time_in_fsync_is_what_the_scheduler_leaves_of_the_threads_lives(synced)
     assert pool.seconds() * 1e9 == pytest.approx(own["life_ns"], rel=0.01)
     assert disk * 1e9 == pytest.approx(own["life_ns"] - own["busy_ns"], rel=0.05)
     assert own["sync_ns"] < (disk + busy) * 1e9 * 1.005
-    assert pool.get("workload_disk_wait_seconds_sum") == pytest.approx(disk, rel=0.02)
+    _, longer = missing_waits(pool, own)
+    waited = pool.get("workload_disk_wait_seconds_sum")
+    assert waited == pytest.approx(disk, abs=0.02 * disk + longer)
 
 
 @pytest.mark.skipif(os.cpu_count() < 2, reason="there is one CPU")

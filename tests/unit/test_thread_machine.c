@@ -21,6 +21,27 @@ static uint64_t random_below(uint64_t *seed, uint64_t limit)
 	return (*seed * 2685821657736338717ULL >> 32) % limit;
 }
 
+/* --- switches that no hook has seen ------------------------------------------------------------
+ */
+
+Test(thread_machine, a_thread_comes_from_a_wait_and_leaves_while_it_runs)
+{
+	for (uint32_t state = 0; state < STATES; state++) {
+		struct thread thread = { .where = thread_where(7, state) };
+
+		cr_expect_eq(thread_is_missed(&thread, 1), state == STATE_RUNNING, "%u", state);
+		cr_expect_eq(thread_is_missed(&thread, 0), state != STATE_RUNNING, "%u", state);
+	}
+}
+
+Test(thread_machine, nothing_is_missed_of_a_thread_that_is_not_watched_yet)
+{
+	struct thread thread = { .where = thread_where(7, STATE_NONE) };
+
+	cr_expect(!thread_is_missed(&thread, 0));
+	cr_expect(!thread_is_missed(&thread, 1));
+}
+
 /* --- states: sums over shards ----------------------------------------------------------------- */
 
 #define SHARDS 5

@@ -29,6 +29,7 @@ struct thread {
 	int fd;
 	uint64_t life_ns; /* of the loop */
 	uint64_t sync_ns; /* around fsync */
+	uint64_t longest_ns; /* of the rounds of the loop */
 	uint64_t busy_ns; /* of the loop: on a CPU or in a run queue, as the scheduler says */
 	uint64_t syncs;
 	uint64_t sleeps; /* in fsync: it may sleep more than once */
@@ -76,12 +77,18 @@ static uint64_t thread_busy_ns(void)
 	return running + runnable;
 }
 
+static void round_add(struct thread *thread, uint64_t ns)
+{
+	if (ns > thread->longest_ns)
+		thread->longest_ns = ns;
+}
+
 static void *syncer_main(void *argument)
 {
 	struct thread *thread = argument;
 	size_t size = (size_t)thread->syncer->bytes;
 	char *bytes = calloc(1, size);
-	uint64_t begin, busy;
+	uint64_t begin, busy, round;
 
 	if (!bytes)
 		die("calloc");
@@ -90,10 +97,12 @@ static void *syncer_main(void *argument)
 	begin = clock_now_ns();
 	busy = thread_busy_ns();
 	while (!stopped(thread->syncer)) {
+		round = clock_now_ns();
 		memset(bytes, (int)thread->syncs, size);
 		if (pwrite(thread->fd, bytes, size, 0) != (ssize_t)size)
 			die("write");
 		file_sync(thread);
+		round_add(thread, clock_now_ns() - round);
 	}
 	thread->busy_ns = thread_busy_ns() - busy;
 	thread->life_ns = clock_now_ns() - begin;
@@ -133,12 +142,14 @@ static void threads_finish(struct syncer *syncer, struct thread *threads)
 		pthread_join(threads[i].id, NULL);
 		sum.life_ns += threads[i].life_ns;
 		sum.sync_ns += threads[i].sync_ns;
+		round_add(&sum, threads[i].longest_ns);
 		sum.busy_ns += threads[i].busy_ns;
 		sum.syncs += threads[i].syncs;
 		sum.sleeps += threads[i].sleeps;
 	}
 	stat_print("life_ns", sum.life_ns);
 	stat_print("sync_ns", sum.sync_ns);
+	stat_print("longest_ns", sum.longest_ns);
 	stat_print("busy_ns", sum.busy_ns);
 	stat_print("syncs", sum.syncs);
 	stat_print("sleeps", sum.sleeps);
