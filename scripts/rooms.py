@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
-Arrows point down: which folder of the sources may include which others. A pair that is not in the
-table is forbidden. Prints each include that breaks it, and ends with 1.
+Arrows point down: which folder of the sources may include which others, and which headers of the
+system one folder alone may include. A pair that is not in the table is forbidden. Prints each
+include that breaks it, and ends with 1.
 """
 
 import re
@@ -52,9 +53,14 @@ ROOMS = {
         "exporter/collect", "exporter/exposition", "exporter/http", "exporter/commands", "exporter/config",
     ],
 }  # fmt: skip
-KNOW_LIBBPF = ["exporter/kernel"]
+# What one room alone knows of the libraries and of the system.
+KNOWN_IN = {
+    r"bpf/(lib)?bpf\.h|bpf/btf\.h|.*\.skel\.h": "exporter/kernel",
+    r"sys/epoll\.h": "exporter/base",
+    r"microhttpd\.h": "exporter/http",
+    r"seccomp\.h": "exporter/security",
+}
 INCLUDE = re.compile(r'^\s*#include [<"](.*?)[>"]', re.MULTILINE)
-LIBBPF = re.compile(r"bpf/(lib)?bpf\.h|bpf/btf\.h|.*\.skel\.h")
 
 
 def room_of(path):
@@ -65,6 +71,11 @@ def room_of(path):
     return None
 
 
+def known_in(include):
+    """The room that alone may include it; None: any may."""
+    return next((room for known, room in KNOWN_IN.items() if re.fullmatch(known, include)), None)
+
+
 def faults(path):
     """What is wrong with the includes of one file."""
     room = path.parent.relative_to(ROOT).as_posix()
@@ -73,9 +84,10 @@ def faults(path):
     for include in includes:
         if includes.count(include) > 1 and not include.endswith(".def"):
             yield f"{name}: {include}: is included twice"
-        if LIBBPF.fullmatch(include) and room.startswith("exporter"):
-            if room not in KNOW_LIBBPF:
-                yield f"{name}: {include}: only {', '.join(KNOW_LIBBPF)} may know libbpf"
+        knows = known_in(include)
+        if knows and room.startswith("exporter"):
+            if room != knows:
+                yield f"{name}: {include}: only {knows} may know it"
             continue
         if ".." in Path(include).parts:
             yield f"{name}: {include}: an include does not climb"

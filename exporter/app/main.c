@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Wiring: flags, what is loaded, who is watched, and one loop that waits for scrapes, for new or
- * ended services and for signals. One thread, no polling.
+ * Wiring: flags, what is loaded, who is watched, and what the loop waits for: scrapes, new or ended
+ * services, and signals. One thread.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -23,6 +22,7 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "collect/collector.h"
@@ -60,8 +60,8 @@ struct app {
 	struct doorbell_reader doorbell;
 	struct serving serving;
 	struct systemd systemd;
-	int signals;
-	int epoll;
+	struct loop *loop;
+	struct loop_watch signals, namer, bell;
 	bool rung; /* the doorbell: the registry is to be refreshed */
 	uint64_t refreshed_ns; /* when it was, after a ring */
 };
@@ -194,13 +194,19 @@ static int measure_start(struct app *app)
 
 static int server_start(struct app *app)
 {
-	const struct http_server_options pages = {
+	struct http_server_options pages = {
 		.metrics = page_metrics,
 		.landing = page_landing,
 		.arg = app,
 	};
-	int r = serving_start(&app->serving, &pages);
+	int r = loop_new(&app->loop);
 
+	if (r) {
+		log_error(&app->log, "cannot wait for clients: %s", strerror(-r));
+		return r;
+	}
+	pages.loop = app->loop;
+	r = serving_start(&app->serving, &pages);
 	if (!r)
 		app->collector.http_refusals = http_server_refusals(
 			app->serving.server, &app->collector.http_refusals_len);
@@ -209,110 +215,107 @@ static int server_start(struct app *app)
 
 /* --- the loop ------------------------------------------------------------------------------- */
 
-static int wait_for(struct app *app, int fd)
+static void stop_asked(void *arg)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+	loop_end(((struct app *)arg)->loop);
+}
 
-	return epoll_ctl(app->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+static void bell_rung(void *arg)
+{
+	struct app *app = arg;
+
+	doorbell_drain(&app->doorbell);
+	app->rung = true;
+}
+
+static void namer_heard(void *arg)
+{
+	struct app *app = arg;
+
+	registry_answered(&app->registry);
+	if (!confine_check(&app->confinement, &app->log))
+		loop_forget(app->loop, &app->namer);
+}
+
+/* What the doorbell, or the registry, asks for: fast ones share a refresh. */
+static uint64_t refresh_due_ns(const void *arg)
+{
+	const struct app *app = arg;
+	uint64_t due_ns = app->refreshed_ns + REFRESH_NS;
+	uint64_t asked_ns = app->rung ? 0 : registry_due_ns(&app->registry);
+
+	return asked_ns > due_ns ? asked_ns : due_ns;
+}
+
+/* A walk that failed is counted, and made again. */
+static int refresh_run(void *arg)
+{
+	struct app *app = arg;
+
+	app->rung = false;
+	app->refreshed_ns = clock_monotonic_ns();
+	registry_refresh(&app->registry, app->refreshed_ns, 0);
+	return 0;
+}
+
+static uint64_t serve_due_ns(const void *arg)
+{
+	return http_server_due_ns(((const struct app *)arg)->serving.server);
+}
+
+static int serve_run(void *arg)
+{
+	struct app *app = arg;
+	int waiting = http_server_run(app->serving.server);
+
+	if (!waiting)
+		scrape_forget(&app->scrape);
+	return waiting < 0 ? waiting : 0;
+}
+
+static uint64_t watchdog_due_ns(const void *arg)
+{
+	return systemd_due_ns(&((const struct app *)arg)->systemd);
+}
+
+static int watchdog_run(void *arg)
+{
+	systemd_tick(&((struct app *)arg)->systemd, clock_monotonic_ns());
+	return 0;
+}
+
+static int wait_for(struct app *app, struct loop_watch *watch, int fd, void (*ready)(void *arg))
+{
+	*watch = (struct loop_watch){ .fd = fd, .ready = ready, .arg = app };
+	return loop_watch(app->loop, watch);
 }
 
 static int loop_prepare(struct app *app, const sigset_t *signals)
 {
-	int r;
+	static struct loop_job jobs[] = {
+		{ .due_ns = refresh_due_ns, .run = refresh_run },
+		{ .due_ns = serve_due_ns, .run = serve_run },
+		{ .due_ns = watchdog_due_ns, .run = watchdog_run },
+	};
+	int fd = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	int r = fd < 0 ? -errno : wait_for(app, &app->signals, fd, stop_asked);
 
-	app->epoll = epoll_create1(EPOLL_CLOEXEC);
-	app->signals = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (app->epoll < 0 || app->signals < 0)
-		return -errno;
-	r = wait_for(app, app->signals);
 	if (!r)
-		r = wait_for(app, namer_fd(app->confinement.namer));
+		r = wait_for(app, &app->namer, namer_fd(app->confinement.namer), namer_heard);
 	if (!r)
-		r = wait_for(app, doorbell_fd(&app->doorbell));
-	if (!r)
-		r = wait_for(app, http_server_fd(app->serving.server));
-	return r;
-}
-
-/* How long what the doorbell, or the registry, asks for must wait: fast ones share a refresh. */
-static int refresh_wait_ms(const struct app *app)
-{
-	uint64_t now_ns = clock_monotonic_ns(), due_ns = app->refreshed_ns + REFRESH_NS;
-	uint64_t asked_ns = app->rung ? 0 : registry_due_ns(&app->registry);
-
-	if (asked_ns == UINT64_MAX)
-		return -1;
-	if (asked_ns > due_ns)
-		due_ns = asked_ns;
-	return now_ns >= due_ns ? 0 : (int)((due_ns - now_ns) / NS_PER_MS + 1);
-}
-
-/* Of two waits, where -1 is for ever. */
-static int sooner(int one_ms, int other_ms)
-{
-	return one_ms < 0 || (other_ms >= 0 && other_ms < one_ms) ? other_ms : one_ms;
-}
-
-static int loop_wait_ms(struct app *app)
-{
-	int http_ms = http_server_timeout_ms(app->serving.server),
-	    refresh_ms = refresh_wait_ms(app);
-
-	return sooner(sooner(http_ms, refresh_ms),
-		      systemd_tick(&app->systemd, clock_monotonic_ns()));
-}
-
-static void refresh_if_due(struct app *app)
-{
-	if (refresh_wait_ms(app) != 0)
-		return;
-	app->rung = false;
-	app->refreshed_ns = clock_monotonic_ns();
-	registry_refresh(&app->registry, app->refreshed_ns, 0);
-}
-
-static void namer_heard(struct app *app)
-{
-	registry_answered(&app->registry);
-	if (!confine_check(&app->confinement, &app->log))
-		epoll_ctl(app->epoll, EPOLL_CTL_DEL, namer_fd(app->confinement.namer), NULL);
-}
-
-static int loop_run(struct app *app)
-{
-	struct epoll_event events[4];
-
-	for (;;) {
-		int n = epoll_wait(app->epoll, events, 4, loop_wait_ms(app));
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		for (int i = 0; i < n; i++) {
-			if (events[i].data.fd == app->signals)
-				return 0;
-			if (events[i].data.fd == doorbell_fd(&app->doorbell)) {
-				doorbell_drain(&app->doorbell);
-				app->rung = true;
-			}
-			if (events[i].data.fd == namer_fd(app->confinement.namer))
-				namer_heard(app);
-		}
-		refresh_if_due(app);
-		n = http_server_run(app->serving.server);
-		if (n < 0)
-			return n;
-		if (!n)
-			scrape_forget(&app->scrape);
+		r = wait_for(app, &app->bell, doorbell_fd(&app->doorbell), bell_rung);
+	for (size_t i = 0; i < COUNT(jobs); i++) {
+		jobs[i].arg = app;
+		loop_add(app->loop, &jobs[i]);
 	}
+	return r;
 }
 
 static void app_stop(struct app *app)
 {
-	if (app->signals >= 0)
-		close(app->signals);
-	if (app->epoll >= 0)
-		close(app->epoll);
 	serving_stop(&app->serving);
+	loop_free(app->loop);
+	cleanup_close(&app->signals.fd);
 	scrape_forget(&app->scrape);
 	systemd_close(&app->systemd);
 	if (app->doorbell.ring)
@@ -383,7 +386,7 @@ static int app_run(struct app *app)
 	r = loop_prepare(app, &signals);
 	if (!r) {
 		systemd_notify(&app->systemd, "READY=1\nSTATUS=serving metrics");
-		r = loop_run(app);
+		r = loop_run(app->loop);
 		systemd_notify(&app->systemd, "STOPPING=1");
 	}
 	if (r == -ESHUTDOWN)
@@ -403,8 +406,7 @@ int main(int argc, char **argv)
 			   .revision = REVISION,
 			   .branch = BRANCH,
 			   .compiler = "gcc " __VERSION__ },
-		.signals = -1,
-		.epoll = -1,
+		.signals = { .fd = -1 },
 		.systemd = { .notify_fd = -1 },
 	};
 	int r;

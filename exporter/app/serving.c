@@ -97,6 +97,7 @@ int serving_start(struct serving *serving, const struct http_server_options *pag
 	const struct config *config = serving->config;
 	struct http_server_options options = {
 		.listeners_len = serving->listeners_len,
+		.loop = pages->loop,
 		.guard = serving->guard,
 		.checker = serving->checker,
 		.telemetry_path = config->telemetry_path,

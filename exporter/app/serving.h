@@ -28,7 +28,8 @@ struct serving {
 int serving_open(struct serving *serving, const struct config *config, const struct user *helper,
 		 const struct log *log);
 
-/* Serves the pages of @pages, of which only those and arg are read. 0 or -errno, logged. */
+/* Serves the pages of @pages in its loop; of @pages only these, and arg, are read. 0 or -errno,
+ * logged. */
 int serving_start(struct serving *serving, const struct http_server_options *pages);
 
 /* Clears @serving. Nothing is done for one that is all zeros. */

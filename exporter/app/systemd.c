@@ -133,13 +133,13 @@ void systemd_notify(const struct systemd *systemd, const char *state)
 		(void)send(systemd->notify_fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-int systemd_tick(struct systemd *systemd, uint64_t now_ns)
+uint64_t systemd_due_ns(const struct systemd *systemd)
 {
-	if (!systemd->watchdog_ns)
-		return -1;
-	if (now_ns >= systemd->due_ns) {
-		systemd_notify(systemd, "WATCHDOG=1");
-		systemd->due_ns = now_ns + systemd->watchdog_ns;
-	}
-	return (int)((systemd->due_ns - now_ns) / NS_PER_MS + 1);
+	return systemd->watchdog_ns ? systemd->told_ns + systemd->watchdog_ns : UINT64_MAX;
+}
+
+void systemd_tick(struct systemd *systemd, uint64_t now_ns)
+{
+	systemd_notify(systemd, "WATCHDOG=1");
+	systemd->told_ns = now_ns;
 }

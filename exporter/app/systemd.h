@@ -14,7 +14,7 @@
 struct systemd {
 	int notify_fd; /* connected; -1 without a manager that wants to be told */
 	uint64_t watchdog_ns; /* how often it wants to hear; 0: never */
-	uint64_t due_ns; /* CLOCK_MONOTONIC, when it is to hear again */
+	uint64_t told_ns; /* CLOCK_MONOTONIC, when it heard last */
 };
 
 /*
@@ -31,7 +31,10 @@ void systemd_close(struct systemd *systemd);
 /* Tells a state, such as "READY=1\nSTATUS=serving". Lost where it cannot be told. */
 void systemd_notify(const struct systemd *systemd, const char *state);
 
-/* Tells that we live, if that is due. Returns the ms until it is due again; -1 for never. */
-int systemd_tick(struct systemd *systemd, uint64_t now_ns);
+/* When systemd_tick() is due (CLOCK_MONOTONIC); UINT64_MAX: never. */
+uint64_t systemd_due_ns(const struct systemd *systemd);
+
+/* Tells that we live. */
+void systemd_tick(struct systemd *systemd, uint64_t now_ns);
 
 #endif

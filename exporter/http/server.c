@@ -3,11 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <gnutls/abstract.h>
@@ -30,19 +28,26 @@
 /* What a client that takes nothing can keep in the kernel, which counts it as the exporter's
  * memory. */
 #define SEND_BUFFER_BYTES (256 << 10)
-#define EVENTS_MAX (HTTP_LISTENERS_MAX + 2)
+
+struct listener {
+	struct loop_watch watch; /* its descriptor is owned */
+	struct http_server *server;
+	bool ready; /* connections may wait to be accepted */
+};
 
 struct http_server {
+	struct loop *loop; /* borrowed */
+	bool woken; /* a descriptor is ready: the next run is due */
+	uint64_t ran_ns; /* when the last run was over */
 	struct MHD_Daemon *daemon;
 	struct http_handler handler;
 	struct http_connections connections;
 	struct guard *guard;
-	int epoll_fd; /* the listeners, the daemon's and the checker's */
-	int daemon_fd;
-	int checker_fd; /* -1 without one; not owned */
+	struct loop_watch daemon_watch, checker_watch; /* -1 without; neither is owned */
 	int spare_fd; /* given up where there is no other, to turn a client away */
-	int listeners[HTTP_LISTENERS_MAX];
+	struct listener listeners[HTTP_LISTENERS_MAX];
 	size_t listeners_len;
+	size_t turn; /* of the listener whose clients are accepted first */
 	bool listener_gone; /* one of them was shut down */
 	struct http_origin origin; /* of the connection that is being added */
 	struct web_tls *retired; /* that of a session which is released in the next run */
@@ -123,7 +128,7 @@ static void server_turn_away(struct http_server *server, int listener)
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
-	server->spare_fd = fcntl(server->epoll_fd, F_DUPFD_CLOEXEC, 0);
+	server->spare_fd = fcntl(server->daemon_watch.fd, F_DUPFD_CLOEXEC, 0);
 }
 
 /*
@@ -154,19 +159,22 @@ static bool server_accept_one(struct http_server *server, int listener)
 	return true;
 }
 
-/* Some at a time: those that are accepted are served before the next ones come. */
+/*
+ * Some at a time: those that are accepted are served before the next ones come. Each listener is
+ * the first in turn, so that a flood at one is none at the others.
+ */
 static void server_accept(struct http_server *server)
 {
-	struct epoll_event events[EVENTS_MAX];
-	int n = epoll_wait(server->epoll_fd, events, EVENTS_MAX, 0);
 	int left = ACCEPTS_PER_RUN;
 
-	for (int i = 0; i < n; i++) {
-		if (events[i].data.fd == server->daemon_fd ||
-		    events[i].data.fd == server->checker_fd)
-			continue;
-		while (left > 0 && server_accept_one(server, events[i].data.fd))
+	server->turn++;
+	for (size_t i = 0; i < server->listeners_len; i++) {
+		struct listener *listener =
+			&server->listeners[(server->turn + i) % server->listeners_len];
+
+		while (listener->ready && left > 0 && server_accept_one(server, listener->watch.fd))
 			left--;
+		listener->ready = false;
 	}
 }
 
@@ -190,6 +198,19 @@ static int server_no_certificate(gnutls_session_t session, const gnutls_datum_t 
 	return -1;
 }
 
+static void server_wake(void *arg)
+{
+	struct http_server *server = arg;
+
+	server->woken = true;
+}
+
+static int server_watch(struct http_server *server, struct loop_watch *watch, int fd)
+{
+	*watch = (struct loop_watch){ .fd = fd, .ready = server_wake, .arg = server };
+	return loop_watch(server->loop, watch);
+}
+
 static int server_start_daemon(struct http_server *server)
 {
 	const union MHD_DaemonInfo *info;
@@ -209,35 +230,38 @@ static int server_start_daemon(struct http_server *server)
 	info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	if (!info || info->epoll_fd < 0)
 		return -EIO;
-	server->daemon_fd = info->epoll_fd;
-	return 0;
+	return server_watch(server, &server->daemon_watch, info->epoll_fd);
 }
 
-static int server_watch(const struct http_server *server, int fd)
+static void listener_wake(void *arg)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+	struct listener *listener = arg;
 
-	return epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+	listener->ready = true;
+	server_wake(listener->server);
 }
 
-static int server_watch_all(struct http_server *server)
+static int server_listen(struct http_server *server, struct listener *listener)
 {
 	const int send_bytes = SEND_BUFFER_BYTES;
-	int r;
 
-	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (server->epoll_fd < 0)
-		return -errno;
-	r = server_watch(server, server->daemon_fd);
-	for (size_t i = 0; !r && i < server->listeners_len; i++) {
-		/* Inherited by what is accepted. */
-		setsockopt(server->listeners[i], SOL_SOCKET, SO_SNDBUF, &send_bytes,
-			   sizeof(send_bytes));
-		r = server_watch(server, server->listeners[i]);
-	}
-	if (!r && server->checker_fd >= 0)
-		r = server_watch(server, server->checker_fd);
-	server->spare_fd = fcntl(server->epoll_fd, F_DUPFD_CLOEXEC, 0);
+	listener->server = server;
+	listener->watch.ready = listener_wake;
+	listener->watch.arg = listener;
+	/* Inherited by what is accepted. */
+	setsockopt(listener->watch.fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
+	return loop_watch(server->loop, &listener->watch);
+}
+
+static int server_watch_all(struct http_server *server, const struct checker *checker)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < server->listeners_len; i++)
+		r = server_listen(server, &server->listeners[i]);
+	if (!r && checker)
+		r = server_watch(server, &server->checker_watch, checker_fd(checker));
+	server->spare_fd = fcntl(server->daemon_watch.fd, F_DUPFD_CLOEXEC, 0);
 	return r;
 }
 
@@ -256,11 +280,12 @@ static void server_set_options(struct http_server *server,
 	};
 
 	http_connections_init(&server->connections, &limits);
-	memcpy(server->listeners, options->listeners, sizeof(server->listeners));
+	for (size_t i = 0; i < options->listeners_len; i++)
+		server->listeners[i].watch.fd = options->listeners[i];
 	server->listeners_len = options->listeners_len;
+	server->loop = options->loop;
 	server->guard = options->guard;
-	server->checker_fd = options->checker ? checker_fd(options->checker) : -1;
-	server->epoll_fd = server->spare_fd = -1;
+	server->daemon_watch.fd = server->checker_watch.fd = server->spare_fd = -1;
 	server->handler = (struct http_handler){
 		.guard = options->guard,
 		.connections = &server->connections,
@@ -302,7 +327,7 @@ int http_server_start(const struct http_server_options *options, struct http_ser
 	server_set_options(started, options);
 	err = server_start_daemon(started);
 	if (!err)
-		err = server_watch_all(started);
+		err = server_watch_all(started, options->checker);
 	if (err < 0)
 		return err;
 	server_count(started);
@@ -312,11 +337,6 @@ int http_server_start(const struct http_server_options *options, struct http_ser
 
 /* --- the loop ------------------------------------------------------------------------------- */
 
-int http_server_fd(const struct http_server *server)
-{
-	return server->epoll_fd;
-}
-
 /*
  * libmicrohttpd wants to be run again at once while a request waits for its answer, and also while
  * a TLS handshake waits for its client. The checker and the client wake us up: it need not be.
@@ -325,7 +345,6 @@ static bool server_may_wait(const struct http_server *server)
 {
 	const struct http_connection *oldest =
 		TAILQ_FIRST(&server->connections.stages[HTTP_STAGE_REQUEST]);
-
 	const size_t *waiting = server->handler.waiting;
 
 	if (waiting[HTTP_WAIT_RUN])
@@ -335,35 +354,43 @@ static bool server_may_wait(const struct http_server *server)
 		server_now_ms() - oldest->since_ms > STALLED_MS);
 }
 
-/* libmicrohttpd's own wish: -1 for none. */
-static int server_daemon_timeout_ms(const struct http_server *server)
+/* When libmicrohttpd wants to be run again: so long after its last run. */
+static uint64_t server_daemon_due_ns(const struct http_server *server)
 {
 	unsigned long long wish_ms;
 
 	if (MHD_get_timeout(server->daemon, &wish_ms) != MHD_YES)
-		return -1;
+		return UINT64_MAX;
 	if (!wish_ms && server_may_wait(server))
-		return POLL_MS;
-	return wish_ms > INT_MAX ? INT_MAX : (int)wish_ms;
+		wish_ms = POLL_MS;
+	return server->ran_ns + wish_ms * NS_PER_MS;
 }
 
-int http_server_timeout_ms(const struct http_server *server)
+static uint64_t server_deadline_ns(const struct http_server *server)
 {
-	int deadline_ms = http_connections_timeout_ms(&server->connections, server_now_ms());
-	int daemon_ms = server_daemon_timeout_ms(server);
+	int left_ms = http_connections_timeout_ms(&server->connections, server_now_ms());
 
-	if (daemon_ms < 0 || (deadline_ms >= 0 && deadline_ms < daemon_ms))
-		return deadline_ms;
-	return daemon_ms;
+	return left_ms < 0 ? UINT64_MAX : clock_monotonic_ns() + (uint64_t)left_ms * NS_PER_MS;
+}
+
+uint64_t http_server_due_ns(const struct http_server *server)
+{
+	uint64_t deadline_ns, daemon_ns;
+
+	if (server->woken)
+		return 0;
+	deadline_ns = server_deadline_ns(server);
+	daemon_ns = server_daemon_due_ns(server);
+	return deadline_ns < daemon_ns ? deadline_ns : daemon_ns;
 }
 
 static void server_run_guard(struct http_server *server)
 {
-	if (server->checker_fd < 0)
+	if (server->checker_watch.fd < 0)
 		return;
 	if (guard_run(server->guard) && guard_is_deaf(server->guard)) {
-		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, server->checker_fd, NULL);
-		server->checker_fd = -1;
+		loop_forget(server->loop, &server->checker_watch);
+		server->checker_watch.fd = -1;
 	}
 }
 
@@ -375,6 +402,7 @@ const struct http_refusal_row *http_server_refusals(const struct http_server *se
 
 int http_server_run(struct http_server *server)
 {
+	server->woken = false;
 	web_tls_unref(server->retired);
 	server->retired = NULL;
 	server_run_guard(server);
@@ -382,19 +410,29 @@ int http_server_run(struct http_server *server)
 	server_accept(server);
 	server_count(server);
 	MHD_run(server->daemon);
+	server->ran_ns = clock_monotonic_ns();
 	return server->listener_gone ? -ESHUTDOWN : (int)server->handler.waiting[HTTP_WAIT_RUN];
+}
+
+/* One that is not watched is as if it had been forgotten. */
+static void server_forget(struct http_server *server)
+{
+	loop_forget(server->loop, &server->daemon_watch);
+	loop_forget(server->loop, &server->checker_watch);
+	for (size_t i = 0; i < server->listeners_len; i++)
+		loop_forget(server->loop, &server->listeners[i].watch);
 }
 
 void http_server_stop(struct http_server *server)
 {
 	if (!server)
 		return;
+	server_forget(server);
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
 	web_tls_unref(server->retired);
 	for (size_t i = 0; i < server->listeners_len; i++)
-		close(server->listeners[i]);
-	cleanup_close(&server->epoll_fd);
+		close(server->listeners[i].watch.fd);
 	cleanup_close(&server->spare_fd);
 	free(server);
 }

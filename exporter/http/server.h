@@ -3,9 +3,9 @@
  * The HTTP server: libmicrohttpd without threads, driven by the caller's loop. It accepts itself,
  * from any number of sockets, because libmicrohttpd would stop accepting at its limit.
  *
- * The caller waits for http_server_fd() to become readable, at most http_server_timeout_ms(), and
- * then calls http_server_run(), which accepts, reads, calls back and writes without blocking.
- * Without connections there is no timeout: at rest it costs nothing.
+ * The caller's loop watches the server's descriptors, and the caller makes a run when one is due
+ * (http_server_due_ns()). A run accepts, reads, calls back and writes without blocking. Without
+ * connections there is no date: at rest the server costs nothing.
  *
  * Routes: the telemetry path, "/" and "/-/healthy", for GET and HEAD; 405 for other methods, 404
  * for other paths. Requests with a body are refused (413). No call raises SIGPIPE.
@@ -15,6 +15,7 @@
 #ifndef WORKLOAD_HTTP_SERVER_H
 #define WORKLOAD_HTTP_SERVER_H
 
+#include "base/loop.h"
 #include "http/handler.h"
 #include "model/snapshot.h"
 
@@ -24,7 +25,8 @@
 struct http_server_options {
 	int listeners[HTTP_LISTENERS_MAX]; /* listening, non-blocking */
 	size_t listeners_len;
-	struct guard *guard; /* borrowed while the server lives, as all below */
+	struct loop *loop; /* borrowed while the server lives, as all below */
+	struct guard *guard;
 	struct checker *checker; /* the guard's; NULL if it has none */
 	const char *telemetry_path;
 	http_page_fn metrics; /* called within run, as is landing */
@@ -44,11 +46,8 @@ struct http_server;
  */
 int http_server_start(const struct http_server_options *options, struct http_server **server);
 
-/* An epoll descriptor, owned by the server. */
-int http_server_fd(const struct http_server *server);
-
-/* How long to wait before run must be called although nothing came; -1: for ever. */
-int http_server_timeout_ms(const struct http_server *server);
+/* When run must be called (CLOCK_MONOTONIC): 0 now, as something came; UINT64_MAX: not yet. */
+uint64_t http_server_due_ns(const struct http_server *server);
 
 /*
  * Returns how many requests have come that wait for the next run, which is due at once. While it

@@ -52,6 +52,7 @@ Test(http_pages, too_many_arguments_are_a_bad_request)
 Test(http_pages, requests_that_wait_together_are_asked_for_in_one_run)
 {
 	_cleanup_(site_stop) struct site site = { 0 };
+	uint64_t due_ns;
 	int fds[8];
 
 	site_start(&site);
@@ -60,10 +61,11 @@ Test(http_pages, requests_that_wait_together_are_asked_for_in_one_run)
 		cr_assert_gt(
 			send(fds[i], "GET /metrics" CLOSE, sizeof("GET /metrics" CLOSE) - 1, 0), 0);
 	}
-	while (http_server_run(site.server) < 8)
+	while (site_round(&site) < 8)
 		cr_assert_eq(site.asked, 0);
-	cr_expect_eq(http_server_timeout_ms(site.server), 0);
-	cr_expect_eq(http_server_run(site.server), 0);
+	due_ns = http_server_due_ns(site.server);
+	cr_expect_leq(due_ns, clock_monotonic_ns());
+	cr_expect_eq(site_round(&site), 0);
 	cr_expect_eq(site.asked, 8);
 	for (size_t i = 0; i < 8; i++) {
 		char response[4096];
@@ -82,10 +84,10 @@ Test(http_pages, a_client_that_leaves_while_it_waits_is_forgotten)
 	site_start(&site);
 	fd = connect_to(&site);
 	cr_assert_gt(send(fd, "GET /metrics" CLOSE, sizeof("GET /metrics" CLOSE) - 1, 0), 0);
-	while (http_server_run(site.server) < 1)
+	while (site_round(&site) < 1)
 		;
 	close(fd);
-	while (http_server_run(site.server))
+	while (site_round(&site))
 		;
 	expect_scrape(&site);
 }
@@ -184,5 +186,5 @@ Test(http_pages, a_client_that_leaves_while_there_is_no_room_is_forgotten)
 	site.page_error = 0;
 	serve(&site, -1, 0, now_ms() + 50);
 	expect_scrape(&site);
-	cr_expect_eq(http_server_timeout_ms(site.server), -1, "nothing is left behind");
+	cr_expect_eq(http_server_due_ns(site.server), UINT64_MAX, "nothing is left behind");
 }
