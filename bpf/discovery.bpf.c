@@ -408,6 +408,28 @@ int discovery_connections(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
+/* Whether the process that walks is in the initial pid namespace: the kernel shows it all tasks. */
+static inline int reader_sees_all(void)
+{
+	return !BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
+}
+
+/* Counts the threads that have state: of some the end was not seen. One walk at a time. */
+SEC("iter/task")
+int discovery_recount(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (!task) {
+		if (!reader_sees_all())
+			quota_leave(QUOTA_THREADS);
+		return 0;
+	}
+	if (thread_is_held(task))
+		quota_meet(QUOTA_THREADS);
+	return 0;
+}
+
 /* Tells user space which processes belong to trees, and where to look at them in /proc. */
 SEC("iter/task")
 int discovery_processes(struct bpf_iter__task *ctx)

@@ -18,6 +18,7 @@ struct quota {
 	__u64 taken; /* times that state was made */
 	__u64 given; /* and that it ended; put right by user space, see quotas_recount() */
 	__u64 met; /* that a walk over all of them has met, set to 0 by user space before it */
+	__u64 excess; /* user space's: how many more were known than the walk before has met */
 };
 
 /* How many have state now. */

@@ -153,6 +153,17 @@ static inline struct thread *thread_make(struct task_struct *task, __u32 tree)
 	return thread;
 }
 
+/* Whether @task has state. */
+static inline int thread_is_held(struct task_struct *task)
+{
+	struct thread *thread;
+
+	if (!PLAIN(struct task_struct, task)->bpf_storage)
+		return 0;
+	thread = bpf_task_storage_get(&tasks, task, 0, 0);
+	return thread ? thread->held : storage_refuses && storage_is_ours(task);
+}
+
 /* @task is freed, and its storage with it. */
 static inline void thread_free(struct task_struct *task)
 {

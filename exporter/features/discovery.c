@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "abi/limits.h"
+#include "base/clock.h"
 #include "features/feature.h"
 #include "kernel/table.h"
 #include "kernel/quotas.h"
@@ -14,7 +15,8 @@
 
 struct discovery {
 	struct kernel *kernel;
-	struct budget_cost refresh;
+	struct budget_cost refresh, recount;
+	uint64_t recounted_ns; /* when threads were counted */
 };
 
 static int discovery_fill(const struct loader *loader)
@@ -43,6 +45,15 @@ static int discovery_refresh(void *state, struct collection *collection, uint64_
 	return collection->refresh(collection->registry, now_ns);
 }
 
+static int discovery_recount(void *state, struct collection *collection, uint64_t now_ns)
+{
+	struct discovery *discovery = state;
+
+	(void)collection;
+	discovery->recounted_ns = now_ns;
+	return quotas_recount(discovery->kernel, QUOTA_THREADS);
+}
+
 static void tree_add(const struct collection *collection, uint32_t slot, ledger_handle handle,
 		     const struct tree *tree)
 {
@@ -59,13 +70,17 @@ static int discovery_collect(void *state, struct collection *collection)
 	int r = collection_step(collection, &discovery->refresh, discovery_refresh, discovery);
 	ledger_handle handle;
 	struct tree tree;
+	int counted = 0;
 
 	ledger_begin(collection->ledger);
 	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
 		if (collection->find(collection->registry, slot, &handle) &&
 		    trees_read(collection->kernel, slot, &tree) == 1)
 			tree_add(collection, slot, handle, &tree);
-	return r;
+	if (clock_monotonic_ns() - discovery->recounted_ns >= QUOTAS_RECOUNT_NS)
+		counted = collection_step(collection, &discovery->recount, discovery_recount,
+					  discovery);
+	return r ? r : counted;
 }
 
 static void discovery_show(const struct ledger *ledger, struct snapshot *snapshot)
@@ -96,6 +111,7 @@ const struct feature feature_discovery = {
 			{ "discovery_listeners", WALK_LISTENERS, { NULL } },
 			{ "discovery_connections", WALK_CONNECTIONS, { NULL } },
 			{ "discovery_processes", WALK_PROCESSES, { NULL } },
+			{ "discovery_recount", WALK_MEMBERS, { NULL } },
 		},
 		.fill = discovery_fill,
 	},

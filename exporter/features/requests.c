@@ -21,7 +21,6 @@
 #include "model/ledger_kinds.h"
 
 #define SWEEP_NS 1000000000ULL /* gauges of sockets are not taken more often than this */
-#define RECOUNT_NS 10000000000ULL /* nor are all that have state counted */
 /* The endpoints of the kernel side. */
 struct requests {
 	struct kernel *kernel;
@@ -292,7 +291,7 @@ static int requests_recount(void *state, struct collection *collection, uint64_t
 
 	(void)collection;
 	requests->recounted_ns = now_ns;
-	return quotas_recount(requests->kernel);
+	return quotas_recount(requests->kernel, QUOTA_SOCKETS);
 }
 
 static int requests_read(void *state, struct collection *collection, uint64_t now_ns)
@@ -325,7 +324,7 @@ static int requests_collect(void *state, struct collection *collection)
 
 	if (clock_monotonic_ns() - requests->swept_ns >= SWEEP_NS)
 		swept = collection_step(collection, &requests->sweep, requests_sweep, requests);
-	if (clock_monotonic_ns() - requests->recounted_ns >= RECOUNT_NS)
+	if (clock_monotonic_ns() - requests->recounted_ns >= QUOTAS_RECOUNT_NS)
 		counted = collection_step(collection, &requests->recount, requests_recount,
 					  requests);
 	r = collection_step(collection, &requests->read, requests_read, requests);

@@ -58,7 +58,8 @@ bool quotas_have_room(struct kernel *kernel, unsigned int kind)
 /*
  * Since @before the walk has met @quota->met. What has come meanwhile it may have met or not, and
  * what has gone: there are no more than those met and those that came, and no fewer than those met
- * without those that went.
+ * without those that went. But a thread that has exited has its state until a grace period of RCU
+ * is over, and no walk meets it then: what is too much is so when two walks in a row have found it.
  */
 static void quota_correct(struct quota *quota, const struct quota *before)
 {
@@ -67,14 +68,22 @@ static void quota_correct(struct quota *quota, const struct quota *before)
 	int64_t most = (int64_t)(quota->met + (taken - before->taken));
 	int64_t least = (int64_t)(quota->met - (given - before->given));
 	int64_t held = (int64_t)(taken - given);
-	int64_t kept = held > most ? most : held < least ? least : held;
+	uint64_t excess = held > most ? (uint64_t)(held - most) : 0;
+	uint64_t lasting = excess < quota->excess ? excess : quota->excess;
 
-	__atomic_fetch_add(&quota->given, (uint64_t)(held - kept), __ATOMIC_RELAXED);
+	quota->excess = excess - lasting;
+	if (held < least)
+		lasting = (uint64_t)(held - least);
+	__atomic_fetch_add(&quota->given, lasting, __ATOMIC_RELAXED);
 }
 
-int quotas_recount(struct kernel *kernel)
+int quotas_recount(struct kernel *kernel, unsigned int kind)
 {
-	struct quota *quota = view_at(&kernel->quotas, QUOTA_SOCKETS);
+	static const enum walk walks[QUOTAS] = {
+		[QUOTA_SOCKETS] = WALK_TRACKED,
+		[QUOTA_THREADS] = WALK_MEMBERS,
+	};
+	struct quota *quota = view_at(&kernel->quotas, kind);
 	struct quota before;
 	int r;
 
@@ -85,7 +94,7 @@ int quotas_recount(struct kernel *kernel)
 		.given = __atomic_load_n(&quota->given, __ATOMIC_ACQUIRE),
 		.taken = __atomic_load_n(&quota->taken, __ATOMIC_ACQUIRE),
 	};
-	r = loader_walk(kernel->loader, WALK_TRACKED);
+	r = loader_walk(kernel->loader, walks[kind]);
 	if (!r)
 		quota_correct(quota, &before);
 	return r;

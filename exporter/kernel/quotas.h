@@ -13,7 +13,10 @@
 
 #include "abi/quotas.h"
 #include "base/memory.h"
+#include "base/units.h"
 #include "kernel/kernel.h"
+
+#define QUOTAS_RECOUNT_NS (10 * NS_PER_S) /* at least between two counts of a kind */
 
 struct quotas_fit {
 	uint64_t max[QUOTAS];
@@ -36,9 +39,10 @@ struct map_row quotas_row(struct kernel *kernel, unsigned int kind, const char *
 bool quotas_have_room(struct kernel *kernel, unsigned int kind);
 
 /*
- * Counts sockets by a walk over all of them, and puts right what is told by events: one that the
- * kernel did not tell of would take its room for ever. 0, or a failure of loader_walk().
+ * Counts those of @kind (QUOTA_) by a walk over all of them, and puts right what is told by events:
+ * one that the kernel did not tell of would take its room for ever. 0, or a failure of
+ * loader_walk().
  */
-int quotas_recount(struct kernel *kernel);
+int quotas_recount(struct kernel *kernel, unsigned int kind);
 
 #endif

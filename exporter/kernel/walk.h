@@ -22,7 +22,8 @@ enum walk {
 	WALK_TASKS,
 	WALK_WAITS,
 	WALK_SOCKETS,
-	WALK_TRACKED,
+	WALK_TRACKED, /* sockets that have state */
+	WALK_MEMBERS, /* threads that have state */
 	WALK_PROCESSES
 };
 

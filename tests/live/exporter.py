@@ -106,10 +106,13 @@ class Exporter:
     def pid(self):
         return self.process.pid
 
-    def bpf_ids(self, kind):
-        """Of what it holds; @kind: prog or map. Other exporters have some of the same names."""
+    def bpf_ids(self, kind, pid=None):
+        """
+        Of what it holds, or process @pid of it; @kind: prog or map. Other exporters have some of
+        the same names.
+        """
         found = set()
-        for path in Path(f"/proc/{self.pid}/fdinfo").iterdir():
+        for path in Path(f"/proc/{pid or self.pid}/fdinfo").iterdir():
             with contextlib.suppress(FileNotFoundError):  # some come and go
                 found.update(re.findall(rf"^{kind}_id:\s*(\d+)$", path.read_text(), re.MULTILINE))
         return {int(number) for number in found}

@@ -88,7 +88,7 @@ Test(layouts, values_have_no_holes)
 	EXPECT_SIZE(user_share, 4 * 4);
 	EXPECT_SIZE(endpoint_info, 6 * 4);
 	EXPECT_SIZE(endpoint_gauges, 2 * 8 + 6 * 4);
-	EXPECT_SIZE(quota, 4 * 8);
+	EXPECT_SIZE(quota, 5 * 8);
 	EXPECT_SIZE(pool_info, 4 * 4 + 16);
 	EXPECT_SIZE(hist, 8 + 110 * 8);
 	EXPECT_SIZE(endpoint_shard, 4 + 4 + 2 * 8 + 4 * 8 + 8 * 8 + 3 * 888 + 880);

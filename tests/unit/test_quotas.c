@@ -60,9 +60,15 @@ Test(quotas, without_a_limit_there_is_no_bound)
 	cr_expect(quota_left(&(struct quota){ .max = 0, .taken = 1ULL << 40 }, 0));
 }
 
-/* What happens while sockets are counted: so many come, go, and are met. */
+static const enum walk walk_of[QUOTAS] = {
+	[QUOTA_SOCKETS] = WALK_TRACKED,
+	[QUOTA_THREADS] = WALK_MEMBERS,
+};
+
+/* What happens while sockets, or threads, are counted: so many come, go, and are met. */
 struct meanwhile {
 	struct quota *quota;
+	enum walk walk;
 	uint64_t come, gone, met;
 };
 
@@ -70,7 +76,7 @@ static int meet(void *arg, enum walk walk)
 {
 	const struct meanwhile *meanwhile = arg;
 
-	if (walk != WALK_TRACKED)
+	if (walk != meanwhile->walk)
 		return 0;
 	cr_expect_eq(meanwhile->quota->met, 0);
 	meanwhile->quota->taken += meanwhile->come;
@@ -79,21 +85,32 @@ static int meet(void *arg, enum walk walk)
 	return 0;
 }
 
-/* How many are held after 100 were, by all that was told of. */
-static int64_t recounted(uint64_t come, uint64_t gone, uint64_t met)
+static int64_t recounted_of(unsigned int kind, uint64_t come, uint64_t gone, uint64_t met)
 {
 	struct core *core = core_start(features_collectors());
-	struct quota *quota = plain_at(core->loader, "quotas", QUOTA_SOCKETS);
-	struct meanwhile meanwhile = { quota, come, gone, met };
+	struct quota *quota = plain_at(core->loader, "quotas", kind);
+	struct meanwhile meanwhile = { quota, walk_of[kind], come, gone, met };
 	int64_t held;
 
-	*quota = (struct quota){ .taken = 5000, .given = 4900, .met = 77 };
+	*quota = (struct quota){ .taken = 5000, .given = 4900, .met = 77, .excess = 1000 };
 	core->walk = meet;
 	core->arg = &meanwhile;
-	cr_expect_eq(quotas_recount(&core->kernel), 0);
+	cr_expect_eq(quotas_recount(&core->kernel, kind), 0);
 	held = quota_held(quota);
 	core_stop(core);
 	return held;
+}
+
+/*
+ * How many are held after 100 were, by all that was told of: the same of either kind. The walk
+ * before has found as much too much.
+ */
+static int64_t recounted(uint64_t come, uint64_t gone, uint64_t met)
+{
+	int64_t sockets = recounted_of(QUOTA_SOCKETS, come, gone, met);
+
+	cr_expect_eq(recounted_of(QUOTA_THREADS, come, gone, met), sockets);
+	return sockets;
 }
 
 Test(quotas, a_count_that_is_right_stays)
@@ -112,6 +129,34 @@ Test(quotas, sockets_whose_end_nobody_told_of_hold_no_room)
 	cr_expect_eq(recounted(0, 10, 60), 60);
 }
 
+/* A walk that meets 60 of 100, and after it the end of @told of them is told; then another one. */
+static int64_t recounted_twice(unsigned int kind, uint64_t told)
+{
+	struct core *core = core_start(features_collectors());
+	struct quota *quota = plain_at(core->loader, "quotas", kind);
+	struct meanwhile meanwhile = { .quota = quota, .walk = walk_of[kind], .met = 60 };
+	int64_t held;
+
+	*quota = (struct quota){ .taken = 100 };
+	core->walk = meet;
+	core->arg = &meanwhile;
+	cr_expect_eq(quotas_recount(&core->kernel, kind), 0);
+	cr_expect_eq(quota_held(quota), 100);
+	quota->given += told;
+	cr_expect_eq(quotas_recount(&core->kernel, kind), 0);
+	held = quota_held(quota);
+	core_stop(core);
+	return held;
+}
+
+Test(quotas, threads_whose_end_is_told_after_the_walk_are_given_back_once)
+{
+	cr_expect_eq(recounted_twice(QUOTA_THREADS, 40), 60);
+	cr_expect_eq(recounted_twice(QUOTA_THREADS, 30), 60, "ten ends were not told");
+	cr_expect_eq(recounted_twice(QUOTA_THREADS, 0), 60);
+	cr_expect_eq(recounted_twice(QUOTA_SOCKETS, 0), 60);
+}
+
 Test(quotas, sockets_that_nobody_told_of_take_room)
 {
 	cr_expect_eq(recounted(0, 0, 130), 130);
@@ -128,21 +173,19 @@ Test(quotas, a_walk_that_fails_changes_nothing)
 	*quota = (struct quota){ .taken = 100 };
 	core->walk = core_walk_fails;
 	core->arg = &fails;
-	cr_expect_eq(quotas_recount(&core->kernel), -ENOMEM);
+	cr_expect_eq(quotas_recount(&core->kernel, QUOTA_SOCKETS), -ENOMEM);
 	cr_expect_eq(quota_held(quota), 100);
 	core_stop(core);
 }
 
-Test(quotas, sockets_are_counted_every_ten_seconds)
+Test(quotas, sockets_and_threads_are_counted_every_ten_seconds)
 {
 	struct core *core = core_start(features_collectors());
-	size_t walks;
 
 	core_scrape(core);
-	walks = plain_walks(core->loader, WALK_TRACKED);
-	cr_expect_eq(walks, 1);
 	core_scrape(core);
-	cr_expect_eq(plain_walks(core->loader, WALK_TRACKED), 1);
+	for (unsigned int kind = 0; kind < QUOTAS; kind++)
+		cr_expect_eq(plain_walks(core->loader, walk_of[kind]), 1, "%u", kind);
 	core_stop(core);
 }
 
