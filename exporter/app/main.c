@@ -60,6 +60,7 @@ struct app {
 	struct doorbell_reader doorbell;
 	struct serving serving;
 	struct systemd systemd;
+	struct http_route routes[3];
 	struct loop *loop;
 	struct loop_watch signals, namer, bell;
 	bool rung; /* the doorbell: the registry is to be refreshed */
@@ -95,6 +96,13 @@ static int page_landing(void *arg, const struct http_request *request, struct ht
 	struct app *app = arg;
 
 	return page_done(app, "landing", scrape_landing(&app->scrape, request, page));
+}
+
+static int page_health(void *arg, const struct http_request *request, struct http_page *page)
+{
+	(void)arg;
+	(void)request;
+	return http_page_text(page, 200, "Healthy\n");
 }
 
 /* --- start ---------------------------------------------------------------------------------- */
@@ -194,19 +202,24 @@ static int measure_start(struct app *app)
 
 static int server_start(struct app *app)
 {
-	struct http_server_options pages = {
-		.metrics = page_metrics,
-		.landing = page_landing,
-		.arg = app,
+	const struct http_route rows[] = {
+		{ .path = app->config.telemetry_path, .page = page_metrics, .arg = app },
+		{ .path = "/", .page = page_landing, .arg = app },
+		{ .path = HTTP_HEALTH_PATH,
+		  .page = page_health,
+		  .prompt = true,
+		  .open = app->config.health_open },
 	};
+	const struct http_routes routes = { app->routes, COUNT(rows) };
 	int r = loop_new(&app->loop);
 
 	if (r) {
 		log_error(&app->log, "cannot wait for clients: %s", strerror(-r));
 		return r;
 	}
-	pages.loop = app->loop;
-	r = serving_start(&app->serving, &pages);
+	_Static_assert(sizeof(rows) == sizeof(app->routes), "a row for each place");
+	memcpy(app->routes, rows, sizeof(rows));
+	r = serving_start(&app->serving, app->loop, &routes);
 	if (!r)
 		app->collector.http_refusals = http_server_refusals(
 			app->serving.server, &app->collector.http_refusals_len);
@@ -287,7 +300,7 @@ static int watchdog_run(void *arg)
 static int wait_for(struct app *app, struct loop_watch *watch, int fd, void (*ready)(void *arg))
 {
 	*watch = (struct loop_watch){ .fd = fd, .ready = ready, .arg = app };
-	return loop_watch(app->loop, watch);
+	return loop_watch(app->loop, watch, LOOP_READABLE);
 }
 
 static int loop_prepare(struct app *app, const sigset_t *signals)

@@ -92,19 +92,15 @@ static void say_listener(const struct serving *serving, int fd)
 		 serving->config->telemetry_path);
 }
 
-int serving_start(struct serving *serving, const struct http_server_options *pages)
+int serving_start(struct serving *serving, struct loop *loop, const struct http_routes *routes)
 {
 	const struct config *config = serving->config;
 	struct http_server_options options = {
 		.listeners_len = serving->listeners_len,
-		.loop = pages->loop,
+		.loop = loop,
 		.guard = serving->guard,
 		.checker = serving->checker,
-		.telemetry_path = config->telemetry_path,
-		.metrics = pages->metrics,
-		.landing = pages->landing,
-		.arg = pages->arg,
-		.health_open = config->health_open,
+		.routes = *routes,
 		.max_requests = config->max_requests ? config->max_requests : SIZE_MAX,
 	};
 	int r;

@@ -28,9 +28,8 @@ struct serving {
 int serving_open(struct serving *serving, const struct config *config, const struct user *helper,
 		 const struct log *log);
 
-/* Serves the pages of @pages in its loop; of @pages only these, and arg, are read. 0 or -errno,
- * logged. */
-int serving_start(struct serving *serving, const struct http_server_options *pages);
+/* Serves @routes, driven by @loop; both are borrowed. 0 or -errno, logged. */
+int serving_start(struct serving *serving, struct loop *loop, const struct http_routes *routes);
 
 /* Clears @serving. Nothing is done for one that is all zeros. */
 void serving_stop(struct serving *serving);

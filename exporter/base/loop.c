@@ -47,11 +47,16 @@ void loop_free(struct loop *loop)
 	free(loop);
 }
 
-int loop_watch(struct loop *loop, struct loop_watch *watch)
+int loop_watch(struct loop *loop, struct loop_watch *watch, enum loop_event event)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = watch };
+	static const uint32_t events[] = {
+		[LOOP_READABLE] = EPOLLIN,
+		[LOOP_ENDED] = EPOLLRDHUP,
+		[LOOP_BROKEN] = 0, /* EPOLLERR and EPOLLHUP need not be asked for */
+	};
+	struct epoll_event wanted = { .events = events[event], .data.ptr = watch };
 
-	return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, watch->fd, &event) ? -errno : 0;
+	return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, watch->fd, &wanted) ? -errno : 0;
 }
 
 void loop_forget(struct loop *loop, struct loop_watch *watch)

@@ -7,8 +7,8 @@
  * A round waits, calls back for each descriptor that is ready, and then runs each job that is due,
  * in the order in which the jobs were added. The loop asks a job for its date before the wait and
  * after it, so nothing has to be set anew when what a date depends on changes. A date is absolute:
- * one that moves on each time it is asked for never comes. Without a date, and with nothing
- * readable, the loop sleeps.
+ * one that moves on each time it is asked for never comes. Without a date, and with no descriptor
+ * ready, the loop sleeps.
  *
  * One thread.
  */
@@ -23,7 +23,7 @@ struct loop;
 /* A descriptor; both belong to the caller, and the loop keeps a pointer until it forgets. */
 struct loop_watch {
 	int fd;
-	void (*ready)(void *arg); /* readable, at its end, or broken: again while it stays so */
+	void (*ready)(void *arg); /* what it is watched for is so: again while it stays so */
 	void *arg;
 };
 
@@ -39,8 +39,15 @@ struct loop_job {
 int loop_new(struct loop **loop);
 void loop_free(struct loop *loop); /* NULL is nothing */
 
+/* What a descriptor is watched for. That it is broken, or shut down here, is told in any case. */
+enum loop_event {
+	LOOP_READABLE,
+	LOOP_ENDED, /* the other side of a connection sends no more */
+	LOOP_BROKEN, /* nothing else */
+};
+
 /* 0 or -errno: -EEXIST for a descriptor that is watched already. */
-int loop_watch(struct loop *loop, struct loop_watch *watch);
+int loop_watch(struct loop *loop, struct loop_watch *watch, enum loop_event event);
 
 /* It is not called again, not in this round either. Before its descriptor is closed. */
 void loop_forget(struct loop *loop, struct loop_watch *watch);

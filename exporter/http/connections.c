@@ -91,7 +91,8 @@ static struct http_connection *connections_victim(const struct http_connections 
 	struct http_connection *connection, *last = NULL;
 
 	for (int stage = 0; stage < HTTP_STAGES && !last; stage++) {
-		bool first = stage != HTTP_STAGE_CHECK && stage != HTTP_STAGE_WAIT;
+		bool first = stage != HTTP_STAGE_CHECK && stage != HTTP_STAGE_WAIT &&
+			     stage != HTTP_STAGE_LATER;
 
 		TAILQ_FOREACH(connection, &connections->stages[stage], link)
 		{
@@ -219,7 +220,7 @@ static uint64_t stage_left_ms(const struct http_connections *connections, int st
 	const struct http_connection *oldest = TAILQ_FIRST(&connections->stages[stage]);
 	uint64_t deadline_ms;
 
-	if (!oldest)
+	if (!oldest || !connections->limits.stage_ms[stage])
 		return UINT64_MAX;
 	deadline_ms = oldest->since_ms + connections->limits.stage_ms[stage];
 	return deadline_ms > now_ms ? deadline_ms - now_ms : 0;

@@ -24,6 +24,7 @@ enum http_stage {
 	HTTP_STAGE_IDLE, /* answered, and may ask again */
 	HTTP_STAGE_CHECK, /* its password is being checked */
 	HTTP_STAGE_WAIT, /* its page is to be made */
+	HTTP_STAGE_LATER, /* its page comes later, within a time of its own */
 	HTTP_STAGE_ANSWER, /* it is being answered */
 	HTTP_STAGES,
 };
@@ -42,7 +43,7 @@ TAILQ_HEAD(http_connection_list, http_connection);
 
 struct http_limits {
 	size_t max; /* connections in all; with one more an old one is shut down */
-	uint64_t stage_ms[HTTP_STAGES]; /* after so long in a stage: shut down */
+	uint64_t stage_ms[HTTP_STAGES]; /* after so long in a stage: shut down; 0: never */
 };
 
 struct http_connections {

@@ -8,16 +8,9 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "http/response.h"
 
 #define ROOM_WAIT_NS (1000 * NS_PER_MS) /* for room for a page; then 503 */
-
-/* A request, from its headers until it is answered or given up. */
-struct turn {
-	uint64_t arrived_ns; /* when it was admitted; 0: not yet */
-	enum http_wait wait;
-	bool admitted;
-	struct http_body *body; /* of the page that is being sent: a reference; NULL: none */
-};
 
 static uint64_t now_ms(void)
 {
@@ -26,98 +19,33 @@ static uint64_t now_ms(void)
 
 /* --- answers -------------------------------------------------------------------------------- */
 
-static bool add_header(struct MHD_Response *response, const char *name, const char *value)
-{
-	return !value || MHD_add_response_header(response, name, value) == MHD_YES;
-}
-
-/* Those of the web configuration file; nosniff is ours in any case. */
-static bool add_configured_headers(const struct http_handler *handler,
-				   struct MHD_Response *response)
-{
-	for (int header = 0; header < WEB_HEADERS; header++)
-		if (header != WEB_HEADER_CONTENT_TYPE_OPTIONS &&
-		    !add_header(response, web_header_name(header),
-				guard_header(handler->guard, header)))
-			return false;
-	return add_header(response, "X-Content-Type-Options", "nosniff");
-}
-
-/* What the status itself demands. */
-static bool add_status_headers(struct MHD_Response *response, unsigned status)
-{
-	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		return add_header(response, "Allow", "GET, HEAD");
-	if (status == MHD_HTTP_UNAUTHORIZED)
-		return add_header(response, "WWW-Authenticate",
-				  "Basic realm=\"workload_exporter\", charset=\"UTF-8\"");
-	if (status == MHD_HTTP_TOO_MANY_REQUESTS)
-		return add_header(response, "Retry-After", "1");
-	return true;
-}
-
-/* Adds the headers of @page, queues and releases @response, which may be NULL: no memory. */
-static enum MHD_Result send_response(const struct http_handler *handler,
-				     struct MHD_Connection *connection,
-				     const struct http_page *page, struct MHD_Response *response)
-{
-	enum MHD_Result result = MHD_NO;
-
-	if (!response)
-		return MHD_NO;
-	if (add_header(response, "Content-Type", page->content_type) &&
-	    add_header(response, "Content-Encoding", page->content_encoding) &&
-	    add_header(response, "Vary", page->vary) && add_configured_headers(handler, response) &&
-	    add_status_headers(response, page->status))
-		result = MHD_queue_response(connection, page->status, response);
-	MHD_destroy_response(response);
-	return result;
-}
-
 static enum MHD_Result send_text(const struct http_handler *handler,
 				 struct MHD_Connection *connection, unsigned status,
 				 const char *text)
 {
-	struct http_page page = { .status = status, .content_type = HTTP_CONTENT_TYPE_PLAIN };
-
-	/* The text is constant: libmicrohttpd only reads it. */
-	return send_response(handler, connection, &page,
-			     MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
-							     MHD_RESPMEM_PERSISTENT));
-}
-
-static void release_body(void *body)
-{
-	http_body_unref(body);
+	return http_respond_text(connection, handler->guard, status, text);
 }
 
 /* From now until the request is completed @body counts as being sent, shared or not once. */
-static void turn_send(struct http_handler *handler, struct turn *turn, struct http_body *body)
+static void turn_send(struct http_handler *handler, struct http_turn *turn, struct http_body *body)
 {
 	turn->body = http_body_ref(body);
-	handler->page_bytes = body->bytes.len;
 	if (!body->senders++)
 		handler->sending_bytes += body->bytes.len;
 }
 
-static void turn_sent(struct http_handler *handler, struct turn *turn)
+static void turn_sent(struct http_handler *handler, struct http_turn *turn)
 {
 	if (turn->body && !--turn->body->senders)
 		handler->sending_bytes -= turn->body->bytes.len;
 	http_body_unref(turn->body);
 }
 
-/* The body is shared, not copied; HEAD gets it too, for the length, and is sent none of it. */
 static enum MHD_Result send_page(struct http_handler *handler, struct MHD_Connection *connection,
-				 struct turn *turn, const struct http_page *page)
+				 struct http_turn *turn, const struct http_page *page)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
-		page->body->bytes.len, page->body->bytes.data, release_body, page->body);
-
 	turn_send(handler, turn, page->body);
-	if (!response)
-		http_body_unref(page->body);
-	return send_response(handler, connection, page, response);
+	return http_respond(connection, handler->guard, page);
 }
 
 static enum MHD_Result refuse(struct http_handler *handler, struct MHD_Connection *connection,
@@ -160,13 +88,6 @@ static const struct http_origin *origin_of(struct MHD_Connection *connection)
 	return record ? &record->origin : &nowhere;
 }
 
-static void turn_wait(struct http_handler *handler, struct turn *turn, enum http_wait wait)
-{
-	handler->waiting[turn->wait]--;
-	handler->waiting[wait]++;
-	turn->wait = wait;
-}
-
 static void enter_stage(struct http_handler *handler, struct MHD_Connection *connection,
 			enum http_stage stage)
 {
@@ -205,14 +126,13 @@ void http_handler_completed(void *arg, struct MHD_Connection *connection, void *
 			    enum MHD_RequestTerminationCode how)
 {
 	struct http_handler *handler = arg;
-	struct turn *turn = *request;
+	struct http_turn *turn = *request;
 
 	(void)how;
 	if (turn) {
-		handler->waiting[turn->wait]--;
 		turn_sent(handler, turn);
+		http_turn_free(turn);
 	}
-	free(turn);
 	*request = NULL;
 	enter_stage(handler, connection, HTTP_STAGE_IDLE);
 }
@@ -251,10 +171,26 @@ static bool answers_have_room(struct http_handler *handler, const struct http_or
 	       http_connections_end_answer(connections, asking, now_ms());
 }
 
-static bool bytes_have_room(const struct http_handler *handler)
+static bool bytes_have_room(const struct http_handler *handler, size_t bytes)
 {
-	return !handler->sending_bytes ||
-	       handler->sending_bytes + handler->page_bytes <= HTTP_SENDING_MAX_BYTES;
+	return !handler->sending_bytes || handler->sending_bytes + bytes <= HTTP_SENDING_MAX_BYTES;
+}
+
+/* What the headers say and, but for a page that is prompt, the arguments. False: too many. */
+static bool request_read(struct MHD_Connection *connection, const struct http_route *route,
+			 struct http_request *request)
+{
+	request->accept = header_of(connection, "Accept");
+	request->accept_encoding = header_of(connection, "Accept-Encoding");
+	request->scrape_timeout = header_of(connection, "X-Prometheus-Scrape-Timeout-Seconds");
+	if (!route->prompt)
+		MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, request);
+	return request->arguments_len <= HTTP_ARGUMENTS_MAX;
+}
+
+static int page_too_many_arguments(struct http_page *page)
+{
+	return http_page_text(page, MHD_HTTP_BAD_REQUEST, "Too many query arguments.\n");
 }
 
 /*
@@ -263,29 +199,40 @@ static bool bytes_have_room(const struct http_handler *handler)
  * is free once it is closed, in the next run.
  */
 static int make_page(struct http_handler *handler, struct MHD_Connection *connection,
-		     const struct turn *turn, http_page_fn ask, struct http_page *page)
+		     const struct http_turn *turn, const struct http_route *route,
+		     struct http_page *page)
 {
 	const struct http_origin *asking = origin_of(connection);
 	struct http_request request = {
-		.accept = header_of(connection, "Accept"),
-		.accept_encoding = header_of(connection, "Accept-Encoding"),
-		.scrape_timeout = header_of(connection, "X-Prometheus-Scrape-Timeout-Seconds"),
 		.arrived_ns = turn->arrived_ns,
-		.made_only = !bytes_have_room(handler) ||
-			     (handler->waiting[HTTP_WAIT_ROOM] &&
+		.made_only = !bytes_have_room(handler, handler->page_bytes) ||
+			     (handler->turns.waiting[HTTP_WAIT_ROOM] &&
 			      http_connections_poorer_wait(handler->connections, asking)),
 	};
 	int r;
 
 	if (!answers_have_room(handler, asking))
 		return -EAGAIN;
-	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, &request);
-	if (request.arguments_len > HTTP_ARGUMENTS_MAX)
-		return http_page_text(page, MHD_HTTP_BAD_REQUEST, "Too many query arguments.\n");
-	r = ask(handler->arg, &request, page);
+	if (!request_read(connection, route, &request))
+		return page_too_many_arguments(page);
+	r = route->page(route->arg, &request, page);
 	if (r == -EAGAIN && !http_connections_are_closing(handler->connections))
 		http_connections_end_answer(handler->connections, asking, now_ms());
 	return r;
+}
+
+/* The request waits no more: what @r says, or @page. */
+static enum MHD_Result finish(struct http_handler *handler, struct MHD_Connection *connection,
+			      struct http_turn *turn, int r, const struct http_page *page)
+{
+	http_turn_wait(turn, HTTP_WAIT_NOTHING);
+	enter_stage(handler, connection, HTTP_STAGE_ANSWER);
+	if (r == -EAGAIN)
+		return refuse(handler, connection, HTTP_REFUSED_MAX_REQUESTS);
+	if (r)
+		return send_text(handler, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+				 "The page could not be made; see the log.\n");
+	return send_page(handler, connection, turn, page);
 }
 
 /*
@@ -294,7 +241,7 @@ static int make_page(struct http_handler *handler, struct MHD_Connection *connec
  * final call that queues no response is made again in the next run, at once.
  */
 static enum MHD_Result answer_page(struct http_handler *handler, struct MHD_Connection *connection,
-				   struct turn *turn, http_page_fn ask)
+				   struct http_turn *turn, const struct http_route *route)
 {
 	struct http_page page = { 0 };
 	int r;
@@ -302,38 +249,134 @@ static enum MHD_Result answer_page(struct http_handler *handler, struct MHD_Conn
 	if (!turn->arrived_ns) {
 		turn->arrived_ns = clock_monotonic_ns();
 		enter_stage(handler, connection, HTTP_STAGE_WAIT);
-		turn_wait(handler, turn, HTTP_WAIT_RUN);
+		http_turn_wait(turn, HTTP_WAIT_RUN);
 		return MHD_YES;
 	}
-	r = make_page(handler, connection, turn, ask, &page);
+	r = make_page(handler, connection, turn, route, &page);
 	if (r == -EAGAIN && clock_monotonic_ns() - turn->arrived_ns < ROOM_WAIT_NS) {
-		turn_wait(handler, turn, HTTP_WAIT_ROOM);
+		http_turn_wait(turn, HTTP_WAIT_ROOM);
 		return MHD_YES;
 	}
-	turn_wait(handler, turn, HTTP_WAIT_NOTHING);
-	enter_stage(handler, connection, HTTP_STAGE_ANSWER);
-	if (r == -EAGAIN)
-		return refuse(handler, connection, HTTP_REFUSED_MAX_REQUESTS);
-	if (r)
+	if (!r)
+		handler->page_bytes = page.body->bytes.len;
+	return finish(handler, connection, turn, r, &page);
+}
+
+/* Its page is there; room to send it is looked for now. */
+static enum MHD_Result send_later(struct http_handler *handler, struct MHD_Connection *connection,
+				  struct http_turn *turn)
+{
+	const struct http_origin *asking = origin_of(connection);
+	const struct http_body *body = turn->page.body;
+	bool fits = body->senders || bytes_have_room(handler, body->bytes.len);
+	struct http_page page;
+
+	if (fits && answers_have_room(handler, asking)) {
+		page = http_turn_take_page(turn);
+		return finish(handler, connection, turn, 0, &page);
+	}
+	if (!fits && !http_connections_are_closing(handler->connections))
+		http_connections_end_answer(handler->connections, asking, now_ms());
+	if (clock_monotonic_ns() - turn->answered_ns < ROOM_WAIT_NS) {
+		enter_stage(handler, connection, HTTP_STAGE_WAIT);
+		http_turn_wait(turn, HTTP_WAIT_ROOM);
+		return MHD_YES;
+	}
+	page = http_turn_take_page(turn);
+	http_body_unref(page.body);
+	return finish(handler, connection, turn, -EAGAIN, NULL);
+}
+
+/* What has become of a page that was to come later. */
+static enum MHD_Result answer_later(struct http_handler *handler, struct MHD_Connection *connection,
+				    struct http_turn *turn)
+{
+	switch (turn->end) {
+	case HTTP_LATER_OPEN:
+		return MHD_YES;
+	case HTTP_LATER_ANSWERED:
+		return send_later(handler, connection, turn);
+	case HTTP_LATER_EXPIRED:
+		handler->connections->expired++;
+		http_turn_take_page(turn);
+		http_turn_wait(turn, HTTP_WAIT_NOTHING);
+		enter_stage(handler, connection, HTTP_STAGE_ANSWER);
 		return send_text(handler, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-				 "The page could not be made; see the log.\n");
-	return send_page(handler, connection, turn, &page);
+				 "The answer did not come in time.\n");
+	case HTTP_LATER_DISPLACED:
+		http_turn_take_page(turn);
+		return finish(handler, connection, turn, -EAGAIN, NULL);
+	case HTTP_LATER_GONE:
+		break;
+	}
+	return MHD_NO;
+}
+
+/* Its page may come later. As others it is asked for in the run after the request has come. */
+static enum MHD_Result ask_later(struct http_handler *handler, struct MHD_Connection *connection,
+				 struct http_turn *turn, const struct http_route *route)
+{
+	struct http_request request = { .later = &turn->later, .arrived_ns = turn->arrived_ns };
+	struct http_page page = { 0 };
+	int r;
+
+	if (!turn->arrived_ns) {
+		turn->arrived_ns = clock_monotonic_ns();
+		enter_stage(handler, connection, HTTP_STAGE_WAIT);
+		http_turn_wait(turn, HTTP_WAIT_RUN);
+		return MHD_YES;
+	}
+	if (!request_read(connection, route, &request))
+		r = page_too_many_arguments(&page);
+	else if (!http_turns_make_room(&handler->turns, route, origin_of(connection)))
+		r = -EAGAIN;
+	else
+		r = route->page(route->arg, &request, &page);
+	if (r < 0)
+		return finish(handler, connection, turn, r, NULL);
+	http_turn_late(turn, route);
+	if (r != HTTP_LATER) {
+		http_turn_answered(turn, &page);
+		return send_later(handler, connection, turn);
+	}
+	enter_stage(handler, connection, HTTP_STAGE_LATER);
+	http_turn_wait(turn, HTTP_WAIT_LATER);
+	return MHD_YES;
+}
+
+/* Its body counts neither as a page that is being sent nor as what a page takes. */
+static enum MHD_Result answer_promptly(struct http_handler *handler,
+				       struct MHD_Connection *connection,
+				       const struct http_route *route)
+{
+	struct http_request request = { .arrived_ns = clock_monotonic_ns() };
+	struct http_page page = { 0 };
+	int r;
+
+	request_read(connection, route, &request);
+	r = route->page(route->arg, &request, &page);
+	return r ? send_text(handler, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			     "The page could not be made; see the log.\n")
+		 : http_respond(connection, handler->guard, &page);
 }
 
 static enum MHD_Result answer(struct http_handler *handler, struct MHD_Connection *connection,
-			      struct turn *turn, const char *path, const char *method)
+			      struct http_turn *turn, const char *path, const char *method)
 {
-	bool metrics = strcmp(path, handler->telemetry_path) == 0, landing = strcmp(path, "/") == 0;
+	const struct http_route *route = http_routes_find(&handler->routes, path);
 
-	if (!metrics && !landing && strcmp(path, HTTP_HEALTH_PATH) != 0)
+	if (!route)
 		return send_text(handler, connection, MHD_HTTP_NOT_FOUND, "Not found.\n");
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return send_text(handler, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
 				 "Only GET and HEAD.\n");
-	if (metrics || landing)
-		return answer_page(handler, connection, turn,
-				   metrics ? handler->metrics : handler->landing);
-	return send_text(handler, connection, MHD_HTTP_OK, "Healthy\n");
+	if (route->prompt)
+		return answer_promptly(handler, connection, route);
+	if (turn->route)
+		return answer_later(handler, connection, turn);
+	if (route->later_ms)
+		return ask_later(handler, connection, turn, route);
+	return answer_page(handler, connection, turn, route);
 }
 
 /* --- requests ------------------------------------------------------------------------------- */
@@ -363,7 +406,9 @@ static bool request_has_body(struct MHD_Connection *connection)
 
 static bool is_open(const struct http_handler *handler, const char *path)
 {
-	return handler->health_open && strcmp(path, HTTP_HEALTH_PATH) == 0;
+	const struct http_route *route = http_routes_find(&handler->routes, path);
+
+	return route && route->open;
 }
 
 /* With the headers only: an answer now ends the connection without reading on. */
@@ -372,10 +417,9 @@ static enum MHD_Result begin_turn(struct http_handler *handler, struct MHD_Conne
 {
 	enum guard_verdict verdict = GUARD_ADMIT;
 
-	*request = calloc(1, sizeof(struct turn));
+	*request = http_turn_new(&handler->turns, connection);
 	if (!*request)
 		return MHD_NO;
-	handler->waiting[HTTP_WAIT_NOTHING]++;
 	if (!is_open(handler, path))
 		verdict = guard_enter(handler->guard, header_of(connection, "Authorization"));
 	if (verdict != GUARD_ADMIT)
@@ -389,9 +433,13 @@ static enum MHD_Result begin_turn(struct http_handler *handler, struct MHD_Conne
 			 "Requests have no body here.\n");
 }
 
-/* GUARD_WAIT queues no response: the final call is made again until there is a verdict. */
+/*
+ * GUARD_WAIT queues no response: the final call is made again when a password has been compared, or
+ * had to give way to another. Once it is made in the next run: libmicrohttpd reads on where a
+ * connection was suspended in the first one, and closes it if the client sends no more.
+ */
 static enum guard_verdict check_turn(struct http_handler *handler,
-				     struct MHD_Connection *connection, struct turn *turn,
+				     struct MHD_Connection *connection, struct http_turn *turn,
 				     const char *path)
 {
 	enum guard_verdict verdict;
@@ -400,9 +448,16 @@ static enum guard_verdict check_turn(struct http_handler *handler,
 		return GUARD_ADMIT;
 	verdict = guard_check(handler->guard, header_of(connection, "Authorization"),
 			      origin_of(connection));
-	if (verdict == GUARD_WAIT && turn->wait != HTTP_WAIT_CHECK)
+	if (guard_has_displaced(handler->guard))
+		http_turns_checked(&handler->turns);
+	if (verdict != GUARD_WAIT) {
+		http_turn_wait(turn, HTTP_WAIT_NOTHING);
+	} else if (turn->wait == HTTP_WAIT_NOTHING) {
 		enter_stage(handler, connection, HTTP_STAGE_CHECK);
-	turn_wait(handler, turn, verdict == GUARD_WAIT ? HTTP_WAIT_CHECK : HTTP_WAIT_NOTHING);
+		http_turn_wait(turn, HTTP_WAIT_RUN);
+	} else {
+		http_turn_wait(turn, HTTP_WAIT_CHECK);
+	}
 	turn->admitted = verdict == GUARD_ADMIT;
 	return verdict;
 }
@@ -421,7 +476,7 @@ enum MHD_Result http_handler_request(void *arg, struct MHD_Connection *connectio
 	(void)upload;
 	if (!*request)
 		return begin_turn(handler, connection, path, method, request);
-	if (*upload_bytes)
+	if (*upload_bytes || http_turn_is_over(*request))
 		return MHD_NO;
 	verdict = check_turn(handler, connection, *request, path);
 	if (verdict == GUARD_WAIT)

@@ -33,6 +33,7 @@ struct http_request {
 	const char *scrape_timeout; /* X-Prometheus-Scrape-Timeout-Seconds */
 	struct http_argument arguments[HTTP_ARGUMENTS_MAX];
 	size_t arguments_len;
+	struct http_later *later; /* for an answer that comes later; NULL: it may not */
 	uint64_t arrived_ns; /* CLOCK_MONOTONIC: an answer made of older facts is stale */
 	bool made_only; /* there is no memory for another body: -EAGAIN where one must be made */
 };
@@ -68,8 +69,24 @@ struct http_page {
 };
 
 /*
- * Fills @page, which is all zeros. 0; -errno is answered with 503, and @page is then untouched;
- * with -EAGAIN it is asked for again.
+ * An answer that comes later. A page function that returns HTTP_LATER has kept it and filled it in.
+ * Then one of two things happens, once, and after that it must not be used any more: the page is
+ * there, and http_later_answer() is called; or `gone` is, as the client has gone, the route's time
+ * is over, or the server stops.
+ */
+struct http_later {
+	void (*gone)(void *arg);
+	void *arg;
+};
+
+#define HTTP_LATER 1
+
+/* Takes @page over. Not within the page function; the answer is sent in the server's next run. */
+void http_later_answer(struct http_later *later, const struct http_page *page);
+
+/*
+ * Fills @page, which is all zeros. 0; HTTP_LATER; -errno is answered with 503, and @page is then
+ * untouched; with -EAGAIN it is asked for again, but for one that may come later.
  * HEAD requests are asked for in the same way.
  */
 typedef int (*http_page_fn)(void *arg, const struct http_request *request, struct http_page *page);

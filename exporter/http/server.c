@@ -208,7 +208,7 @@ static void server_wake(void *arg)
 static int server_watch(struct http_server *server, struct loop_watch *watch, int fd)
 {
 	*watch = (struct loop_watch){ .fd = fd, .ready = server_wake, .arg = server };
-	return loop_watch(server->loop, watch);
+	return loop_watch(server->loop, watch, LOOP_READABLE);
 }
 
 static int server_start_daemon(struct http_server *server)
@@ -218,8 +218,9 @@ static int server_start_daemon(struct http_server *server)
 	struct http_handler *handler = &server->handler;
 
 	server->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | (has_tls ? MHD_USE_TLS : 0), 0, NULL,
-		NULL, http_handler_request, handler, MHD_OPTION_NOTIFY_CONNECTION,
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
+			(has_tls ? MHD_USE_TLS : 0),
+		0, NULL, NULL, http_handler_request, handler, MHD_OPTION_NOTIFY_CONNECTION,
 		server_on_connection, server, MHD_OPTION_NOTIFY_COMPLETED, http_handler_completed,
 		handler, MHD_OPTION_URI_LOG_CALLBACK, http_handler_begun, handler,
 		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_LIMIT, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -250,7 +251,7 @@ static int server_listen(struct http_server *server, struct listener *listener)
 	listener->watch.arg = listener;
 	/* Inherited by what is accepted. */
 	setsockopt(listener->watch.fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
-	return loop_watch(server->loop, &listener->watch);
+	return loop_watch(server->loop, &listener->watch, LOOP_READABLE);
 }
 
 static int server_watch_all(struct http_server *server, const struct checker *checker)
@@ -289,13 +290,10 @@ static void server_set_options(struct http_server *server,
 	server->handler = (struct http_handler){
 		.guard = options->guard,
 		.connections = &server->connections,
-		.telemetry_path = options->telemetry_path,
-		.health_open = options->health_open,
-		.metrics = options->metrics,
-		.landing = options->landing,
-		.arg = options->arg,
+		.routes = options->routes,
 		.max_requests = options->max_requests ? options->max_requests : HTTP_MAX_REQUESTS,
 	};
+	http_turns_init(&server->handler.turns, server->loop);
 }
 
 /* Before the pages are made that show them. */
@@ -338,20 +336,19 @@ int http_server_start(const struct http_server_options *options, struct http_ser
 /* --- the loop ------------------------------------------------------------------------------- */
 
 /*
- * libmicrohttpd wants to be run again at once while a request waits for its answer, and also while
- * a TLS handshake waits for its client. The checker and the client wake us up: it need not be.
+ * libmicrohttpd wants to be run again at once while a request waits for room for its answer, and
+ * also while a TLS handshake waits for its client, which wakes the loop: now and then is enough.
  */
 static bool server_may_wait(const struct http_server *server)
 {
 	const struct http_connection *oldest =
 		TAILQ_FIRST(&server->connections.stages[HTTP_STAGE_REQUEST]);
-	const size_t *waiting = server->handler.waiting;
+	const size_t *waiting = server->handler.turns.waiting;
 
 	if (waiting[HTTP_WAIT_RUN])
 		return false;
-	return waiting[HTTP_WAIT_CHECK] || waiting[HTTP_WAIT_ROOM] ||
-	       (guard_has_tls(server->guard) && oldest &&
-		server_now_ms() - oldest->since_ms > STALLED_MS);
+	return waiting[HTTP_WAIT_ROOM] || (guard_has_tls(server->guard) && oldest &&
+					   server_now_ms() - oldest->since_ms > STALLED_MS);
 }
 
 /* When libmicrohttpd wants to be run again: so long after its last run. */
@@ -375,20 +372,24 @@ static uint64_t server_deadline_ns(const struct http_server *server)
 
 uint64_t http_server_due_ns(const struct http_server *server)
 {
-	uint64_t deadline_ns, daemon_ns;
+	uint64_t due_ns, turn_ns, daemon_ns;
 
-	if (server->woken)
+	if (server->woken || server->handler.turns.resumed)
 		return 0;
-	deadline_ns = server_deadline_ns(server);
+	due_ns = server_deadline_ns(server);
+	turn_ns = http_turns_due_ns(&server->handler.turns);
 	daemon_ns = server_daemon_due_ns(server);
-	return deadline_ns < daemon_ns ? deadline_ns : daemon_ns;
+	due_ns = turn_ns < due_ns ? turn_ns : due_ns;
+	return daemon_ns < due_ns ? daemon_ns : due_ns;
 }
 
 static void server_run_guard(struct http_server *server)
 {
 	if (server->checker_watch.fd < 0)
 		return;
-	if (guard_run(server->guard) && guard_is_deaf(server->guard)) {
+	if (guard_run(server->guard))
+		http_turns_checked(&server->handler.turns);
+	if (guard_is_deaf(server->guard)) {
 		loop_forget(server->loop, &server->checker_watch);
 		server->checker_watch.fd = -1;
 	}
@@ -408,10 +409,13 @@ int http_server_run(struct http_server *server)
 	server_run_guard(server);
 	http_connections_expire(&server->connections, server_now_ms());
 	server_accept(server);
+	http_turns_review(&server->handler.turns, clock_monotonic_ns());
 	server_count(server);
+	server->handler.turns.resumed = false;
 	MHD_run(server->daemon);
 	server->ran_ns = clock_monotonic_ns();
-	return server->listener_gone ? -ESHUTDOWN : (int)server->handler.waiting[HTTP_WAIT_RUN];
+	return server->listener_gone ? -ESHUTDOWN
+				     : (int)server->handler.turns.waiting[HTTP_WAIT_RUN];
 }
 
 /* One that is not watched is as if it had been forgotten. */
@@ -428,6 +432,7 @@ void http_server_stop(struct http_server *server)
 	if (!server)
 		return;
 	server_forget(server);
+	http_turns_end(&server->handler.turns);
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
 	web_tls_unref(server->retired);

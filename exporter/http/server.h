@@ -7,8 +7,8 @@
  * (http_server_due_ns()). A run accepts, reads, calls back and writes without blocking. Without
  * connections there is no date: at rest the server costs nothing.
  *
- * Routes: the telemetry path, "/" and "/-/healthy", for GET and HEAD; 405 for other methods, 404
- * for other paths. Requests with a body are refused (413). No call raises SIGPIPE.
+ * The caller brings the pages (routes.h). Requests with a body are refused (413). No call raises
+ * SIGPIPE.
  *
  * One thread. All functions but start expect a started server.
  */
@@ -28,14 +28,11 @@ struct http_server_options {
 	struct loop *loop; /* borrowed while the server lives, as all below */
 	struct guard *guard;
 	struct checker *checker; /* the guard's; NULL if it has none */
-	const char *telemetry_path;
-	http_page_fn metrics; /* called within run, as is landing */
-	http_page_fn landing;
-	void *arg; /* for both */
-	bool health_open; /* HTTP_HEALTH_PATH asks for no password and knows no rate limit */
+	struct http_routes routes; /* whose functions are called within run */
 	size_t max_requests; /* pages sent at the same time; 0: HTTP_MAX_REQUESTS */
 	unsigned idle_ms; /* an answered client may ask again for so long; 0: 2 minutes */
-	unsigned deadline_ms; /* for a request to be complete, and for it to be answered; 0: 20 s */
+	unsigned deadline_ms; /* for a request to be complete, and for an answer that does not come
+				 later (routes.h); 0: 20 s */
 };
 
 struct http_server;

@@ -37,6 +37,7 @@ struct guard {
 	struct stamp tls_stamps[TLS_FILES];
 	struct bucket bucket;
 	struct passwords passwords;
+	bool deaf; /* their comparison has ended, and that was said */
 };
 
 /* --- files ---------------------------------------------------------------------------------- */
@@ -295,19 +296,28 @@ enum guard_verdict guard_check(struct guard *guard, const char *authorization,
 
 bool guard_run(struct guard *guard)
 {
-	bool ended = guard->passwords.ended;
 	bool news = guard->options.checker && passwords_run(&guard->passwords);
 
-	if (!ended && guard->passwords.ended)
-		guard_say(guard, true,
-			  "the process that compares passwords has ended: no new password can be "
-			  "checked; restart the exporter");
-	return news || ended != guard->passwords.ended;
+	if (!guard->passwords.ended || guard->deaf)
+		return news;
+	guard->deaf = true;
+	guard_say(guard, true,
+		  "the process that compares passwords has ended: no new password can be "
+		  "checked; restart the exporter");
+	return true;
+}
+
+bool guard_has_displaced(struct guard *guard)
+{
+	bool displaced = guard->passwords.displaced;
+
+	guard->passwords.displaced = false;
+	return displaced;
 }
 
 bool guard_is_deaf(const struct guard *guard)
 {
-	return guard->passwords.ended;
+	return guard->deaf;
 }
 
 const char *guard_header(const struct guard *guard, enum web_header header)

@@ -55,6 +55,10 @@ enum guard_verdict guard_check(struct guard *guard, const char *authorization,
 /* To be called when checker_fd() is readable; whether guard_check has news. */
 bool guard_run(struct guard *guard);
 
+/* Whether a password had to give way to another since the last call: its request is to ask again.
+ */
+bool guard_has_displaced(struct guard *guard);
+
 /* Whether the checker has ended, so that there will be no more news. */
 bool guard_is_deaf(const struct guard *guard);
 

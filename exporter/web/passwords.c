@@ -195,8 +195,10 @@ static bool queue_make_room(struct passwords *passwords, const struct http_origi
 		latest = served;
 		last = i;
 	}
-	if (last)
+	if (last) {
 		queue_drop(passwords, last);
+		passwords->displaced = true;
+	}
 	return last;
 }
 

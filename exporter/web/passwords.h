@@ -67,6 +67,7 @@ struct passwords {
 	struct http_origin served[PASSWORDS_SERVED]; /* the last comparisons were for these */
 	size_t served_len; /* as right_len */
 	bool ended; /* the checker has */
+	bool displaced; /* a question has given way; whoever reads that clears it */
 };
 
 /* 0 or -EIO: no random numbers. */

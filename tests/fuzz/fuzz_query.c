@@ -71,6 +71,7 @@ static int page(void *arg, const struct http_request *request, struct http_page 
 static struct site *site_make(void)
 {
 	static const struct http_limits limits = { .max = 8 };
+	static const struct http_route metrics = { .path = "/metrics", .page = page };
 	static const struct guard_options options;
 	static struct site site;
 	struct guard *guard = NULL;
@@ -80,11 +81,10 @@ static struct site *site_make(void)
 	site.handler = (struct http_handler){
 		.guard = guard,
 		.connections = &site.connections,
-		.telemetry_path = "/metrics",
-		.metrics = page,
-		.landing = page,
+		.routes = { &metrics, 1 },
 		.max_requests = 1,
 	};
+	http_turns_init(&site.handler.turns, NULL);
 	site.daemon = MHD_start_daemon(
 		MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, http_handler_request, &site.handler,
 		MHD_OPTION_URI_LOG_CALLBACK, http_handler_begun, &site.handler,
@@ -143,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (!site)
 		site = site_make();
 	exchange(site, request, request_write(input, request, sizeof(request)));
-	MUST(!site->handler.waiting[HTTP_WAIT_RUN] && !site->handler.sending_bytes);
+	MUST(!site->handler.turns.waiting[HTTP_WAIT_RUN] && !site->handler.sending_bytes);
 	free(input);
 	return 0;
 }

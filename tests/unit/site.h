@@ -19,16 +19,19 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/loop.h"
+#include "base/units.h"
 #include "http/listen.h"
 #include "http/server.h"
 
 #define PATIENCE_MS 8000
+#define SITE_LATER_MAX 4
 
 struct site {
 	struct loop *loop;
 	struct loop_job job; /* the server's runs */
 	struct http_server *server;
 	int waiting; /* requests that the last run has left for the next */
+	size_t runs;
 	struct guard *guard;
 	struct checker *checker;
 	const char *web_config; /* a file; NULL: everybody may ask */
@@ -37,6 +40,10 @@ struct site {
 	size_t page_bytes; /* of /metrics */
 	int page_error;
 	size_t asked; /* how often, for /metrics */
+	unsigned later_ms; /* how long the answers of /later may take */
+	struct http_later *later[SITE_LATER_MAX + 1]; /* which it was asked for, in this order */
+	size_t later_len, gone;
+	struct http_route routes[4];
 };
 
 static inline int site_metrics(void *arg, const struct http_request *request,
@@ -89,7 +96,51 @@ static inline int site_run(void *arg)
 	struct site *site = arg;
 
 	site->waiting = http_server_run(site->server);
+	site->runs++;
 	return 0;
+}
+
+static inline int site_health(void *arg, const struct http_request *request, struct http_page *page)
+{
+	(void)arg;
+	(void)request;
+	return http_page_text(page, 200, "Healthy\n");
+}
+
+static inline void site_gone(void *arg)
+{
+	struct site *site = arg;
+
+	site->gone++;
+}
+
+/* Keeps the request: the test answers it. */
+static inline int site_later(void *arg, const struct http_request *request, struct http_page *page)
+{
+	struct site *site = arg;
+
+	(void)page;
+	cr_assert_lt(site->later_len, COUNT(site->later));
+	request->later->gone = site_gone;
+	request->later->arg = site;
+	site->later[site->later_len++] = request->later;
+	return HTTP_LATER;
+}
+
+static inline void site_route(struct site *site)
+{
+	const struct http_route rows[] = {
+		{ .path = "/metrics", .page = site_metrics, .arg = site },
+		{ .path = "/", .page = site_landing, .arg = site },
+		{ .path = HTTP_HEALTH_PATH, .page = site_health, .prompt = true },
+		{ .path = "/later",
+		  .page = site_later,
+		  .arg = site,
+		  .later_ms = site->later_ms ? site->later_ms : PATIENCE_MS,
+		  .later_max = SITE_LATER_MAX },
+	};
+
+	memcpy(site->routes, rows, sizeof(rows));
 }
 
 static inline void site_start_with(struct site *site, unsigned idle_ms, unsigned deadline_ms)
@@ -98,16 +149,14 @@ static inline void site_start_with(struct site *site, unsigned idle_ms, unsigned
 	struct http_server_options options = {
 		.listeners = { http_listen("127.0.0.1", "0", error, sizeof(error)) },
 		.listeners_len = 1,
-		.telemetry_path = "/metrics",
-		.metrics = site_metrics,
-		.landing = site_landing,
-		.arg = site,
+		.routes = { site->routes, COUNT(site->routes) },
 		.max_requests = site->max_requests,
 		.idle_ms = idle_ms,
 		.deadline_ms = deadline_ms,
 	};
 	struct guard_options guard_options = { .path = site->web_config };
 
+	site_route(site);
 	cr_assert_geq(options.listeners[0], 0, "%s", error);
 	site->page_bytes = 1000;
 	site->port = http_listen_port(options.listeners[0]);
@@ -145,18 +194,29 @@ static inline int64_t now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static inline int connect_to(const struct site *site)
+/* From 127.0.0.@host. */
+static inline int connect_from(const struct site *site, uint8_t host)
 {
 	struct sockaddr_in address = {
 		.sin_family = AF_INET,
 		.sin_port = htons(site->port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
+	const struct sockaddr_in from = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xffU) | host),
+	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	cr_assert_geq(fd, 0);
+	cr_assert_eq(bind(fd, (const struct sockaddr *)&from, sizeof(from)), 0);
 	cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	return fd;
+}
+
+static inline int connect_to(const struct site *site)
+{
+	return connect_from(site, 1);
 }
 
 /* One round of the loop; how many requests wait after it. */

@@ -11,6 +11,7 @@ static const struct http_limits limits = {
 		      [HTTP_STAGE_IDLE] = 100,
 		      [HTTP_STAGE_CHECK] = 30,
 		      [HTTP_STAGE_WAIT] = 40,
+		      [HTTP_STAGE_LATER] = 50,
 		      [HTTP_STAGE_ANSWER] = 20 },
 };
 static const struct http_origin here = { { 4, 127, 0, 0, 1 } }, there = { { 4, 10, 0, 0, 1 } };
@@ -111,6 +112,17 @@ Test(connections, every_stage_has_a_hard_deadline)
 	}
 	cr_expect_eq(connections.expired, HTTP_STAGES);
 	cr_expect_eq(http_connections_timeout_ms(&connections, 2000), -1);
+}
+
+Test(connections, a_stage_may_have_no_deadline)
+{
+	CONNECTIONS(connections);
+	struct http_connection *connection = add(&connections, &here, HTTP_STAGE_LATER, 1000);
+
+	connections.limits.stage_ms[HTTP_STAGE_LATER] = 0;
+	http_connections_expire(&connections, UINT64_MAX);
+	cr_expect_not(connection->closing);
+	cr_expect_eq(http_connections_timeout_ms(&connections, 1000), -1);
 }
 
 Test(connections, a_new_stage_begins_a_new_deadline)

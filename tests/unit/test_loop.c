@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -56,7 +57,7 @@ static void bell_watch(struct bell *bell, struct loop *loop, int fd)
 	cr_assert_geq(fd, 0);
 	bell->loop = loop;
 	bell->watch = (struct loop_watch){ .fd = fd, .ready = bell_heard, .arg = bell };
-	cr_assert_eq(loop_watch(loop, &bell->watch), 0);
+	cr_assert_eq(loop_watch(loop, &bell->watch, LOOP_READABLE), 0);
 }
 
 static void bell_start(struct bell *bell, struct loop *loop, unsigned value)
@@ -115,6 +116,52 @@ Test(loop, a_descriptor_is_told_while_it_is_readable)
 	bell_stop(&bell);
 }
 
+/* A connection of which it is told what @event says, before and after the other side does @act. */
+static int told_of(enum loop_event event, void (*act)(int other))
+{
+	_cleanup_(loop_freep) struct loop *loop = NULL;
+	struct bell bell = { 0 };
+	int ends[2], before;
+
+	cr_assert_eq(loop_new(&loop), 0);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	bell.loop = loop;
+	bell.watch = (struct loop_watch){ .fd = ends[0], .ready = bell_heard, .arg = &bell };
+	cr_assert_eq(loop_watch(loop, &bell.watch, event), 0);
+	cr_expect_eq(loop_round(loop, 0), 0);
+	before = bell.heard;
+	act(ends[1]);
+	cr_expect_eq(loop_round(loop, 0), 0);
+	bell_stop(&bell);
+	close(ends[1]);
+	return before ? -1 : bell.heard;
+}
+
+static void send_byte(int other)
+{
+	cr_assert_eq(send(other, "x", 1, 0), 1);
+}
+
+static void send_no_more(int other)
+{
+	shutdown(other, SHUT_WR);
+}
+
+static void shut_both(int other)
+{
+	shutdown(other, SHUT_RDWR);
+}
+
+Test(loop, a_connection_is_told_of_by_what_it_is_watched_for)
+{
+	cr_expect_eq(told_of(LOOP_READABLE, send_byte), 1);
+	cr_expect_eq(told_of(LOOP_ENDED, send_byte), 0);
+	cr_expect_eq(told_of(LOOP_ENDED, send_no_more), 1);
+	cr_expect_eq(told_of(LOOP_BROKEN, send_byte), 0);
+	cr_expect_eq(told_of(LOOP_BROKEN, send_no_more), 0);
+	cr_expect_eq(told_of(LOOP_BROKEN, shut_both), 1);
+}
+
 Test(loop, a_descriptor_that_is_watched_already_is_refused)
 {
 	_cleanup_(loop_freep) struct loop *loop = NULL;
@@ -122,7 +169,7 @@ Test(loop, a_descriptor_that_is_watched_already_is_refused)
 
 	cr_assert_eq(loop_new(&loop), 0);
 	bell_start(&bell, loop, 0);
-	cr_expect_eq(loop_watch(loop, &bell.watch), -EEXIST);
+	cr_expect_eq(loop_watch(loop, &bell.watch, LOOP_READABLE), -EEXIST);
 	bell_stop(&bell);
 }
 

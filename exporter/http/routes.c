@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/routes.h"
+
+#include <string.h>
+
+const struct http_route *http_routes_find(const struct http_routes *routes, const char *path)
+{
+	for (size_t i = 0; i < routes->len; i++)
+		if (strcmp(routes->rows[i].path, path) == 0)
+			return &routes->rows[i];
+	return NULL;
+}
