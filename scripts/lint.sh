@@ -33,7 +33,7 @@ mapfile -t BPF_HEADERS < <(sources bpf '*.h')
 mapfile -t SHELL_ALL < <(sources scripts '*.sh'; sources .ci run)
 mapfile -t PYTHON_ALL < <(sources scripts '*.py'; sources tests '*.py')
 mapfile -t TABLES < <(sources exporter '*.def')
-mapfile -t READMES < <(echo README.md; sources bpf '*.md'; sources dashboards '*.md'
+mapfile -t READMES < <(echo README.md; sources .github '*.md'; sources bpf '*.md'; sources dashboards '*.md'
 	sources exporter '*.md'; sources scripts '*.md'; sources tests '*.md')
 
 format() { # of its three lines per fault the first tells all

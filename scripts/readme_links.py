@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("bpf", "dashboards", "exporter", "scripts", "tests")
+FOLDERS = (".github", "bpf", "dashboards", "exporter", "scripts", "tests")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
