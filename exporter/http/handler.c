@@ -278,7 +278,8 @@ static enum MHD_Result send_later(struct http_handler *handler, struct MHD_Conne
 	if (!fits && !http_connections_are_closing(handler->connections))
 		http_connections_end_answer(handler->connections, asking, now_ms());
 	if (clock_monotonic_ns() - turn->answered_ns < ROOM_WAIT_NS) {
-		enter_stage(handler, connection, HTTP_STAGE_WAIT);
+		if (turn->wait != HTTP_WAIT_ROOM)
+			enter_stage(handler, connection, HTTP_STAGE_WAIT);
 		http_turn_wait(turn, HTTP_WAIT_ROOM);
 		return MHD_YES;
 	}
@@ -296,6 +297,9 @@ static enum MHD_Result answer_later(struct http_handler *handler, struct MHD_Con
 		return MHD_YES;
 	case HTTP_LATER_ANSWERED:
 		return send_later(handler, connection, turn);
+	case HTTP_LATER_FAILED:
+		http_turn_take_page(turn);
+		return finish(handler, connection, turn, -EIO, NULL);
 	case HTTP_LATER_EXPIRED:
 		handler->connections->expired++;
 		http_turn_take_page(turn);
@@ -318,6 +322,7 @@ static enum MHD_Result ask_later(struct http_handler *handler, struct MHD_Connec
 {
 	struct http_request request = { .later = &turn->later, .arrived_ns = turn->arrived_ns };
 	struct http_page page = { 0 };
+	struct http_turn *victim;
 	int r;
 
 	if (!turn->arrived_ns) {
@@ -327,10 +332,9 @@ static enum MHD_Result ask_later(struct http_handler *handler, struct MHD_Connec
 		return MHD_YES;
 	}
 	if (!request_read(connection, route, &request))
-		r = page_too_many_arguments(&page);
-	else if (!http_turns_make_room(&handler->turns, route, origin_of(connection)))
-		r = -EAGAIN;
-	else
+		return finish(handler, connection, turn, page_too_many_arguments(&page), &page);
+	r = -EAGAIN;
+	if (http_turns_have_room(&handler->turns, route, origin_of(connection), &victim))
 		r = route->page(route->arg, &request, &page);
 	if (r < 0)
 		return finish(handler, connection, turn, r, NULL);
@@ -339,6 +343,8 @@ static enum MHD_Result ask_later(struct http_handler *handler, struct MHD_Connec
 		http_turn_answered(turn, &page);
 		return send_later(handler, connection, turn);
 	}
+	if (victim)
+		http_turn_displace(victim);
 	enter_stage(handler, connection, HTTP_STAGE_LATER);
 	http_turn_wait(turn, HTTP_WAIT_LATER);
 	return MHD_YES;

@@ -70,9 +70,10 @@ struct http_page {
 
 /*
  * An answer that comes later. A page function that returns HTTP_LATER has kept it and filled it in.
- * Then one of two things happens, once, and after that it must not be used any more: the page is
- * there, and http_later_answer() is called; or `gone` is, as the client has gone, the route's time
- * is over, or the server stops.
+ * Then one of two things happens, once, and after that it must not be used any more: its maker
+ * calls http_later_answer(), or `gone` is called, as the client has gone, another origin had fewer
+ * answers under way, the route's time is over, or the server stops. That may be while another
+ * request is at its page function.
  */
 struct http_later {
 	void (*gone)(void *arg);
@@ -81,7 +82,10 @@ struct http_later {
 
 #define HTTP_LATER 1
 
-/* Takes @page over. Not within the page function; the answer is sent in the server's next run. */
+/*
+ * Takes @page over; NULL where it could not be made, which is answered with 503. Not within the
+ * page function; the answer is sent in the server's next run.
+ */
 void http_later_answer(struct http_later *later, const struct http_page *page);
 
 /*

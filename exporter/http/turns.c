@@ -123,6 +123,14 @@ struct http_page http_turn_take_page(struct http_turn *turn)
 	return page;
 }
 
+/* One that was displaced, or whose time is over, has left its place although it is not freed yet.
+ */
+static bool turn_has_place(const struct http_turn *turn, const struct http_route *route)
+{
+	return turn->route == route &&
+	       (turn->end == HTTP_LATER_OPEN || turn->end == HTTP_LATER_ANSWERED);
+}
+
 /* Of another origin than @asking, and its newest whose page is not there; NULL: there is none. */
 static struct http_turn *turn_that_gives_way(const struct http_turns *turns,
 					     const struct http_route *route,
@@ -133,7 +141,7 @@ static struct http_turn *turn_that_gives_way(const struct http_turns *turns,
 
 	TAILQ_FOREACH(turn, &turns->late, late_link)
 	{
-		if (turn->route == route && turn->record)
+		if (turn_has_place(turn, route) && turn->record)
 			shares_take(&held, &turn->record->origin);
 	}
 	TAILQ_FOREACH(turn, &turns->late, late_link)
@@ -147,31 +155,32 @@ static struct http_turn *turn_that_gives_way(const struct http_turns *turns,
 	return newest;
 }
 
-bool http_turns_make_room(struct http_turns *turns, const struct http_route *route,
-			  const struct http_origin *asking)
+bool http_turns_have_room(const struct http_turns *turns, const struct http_route *route,
+			  const struct http_origin *asking, struct http_turn **victim)
 {
-	struct http_turn *turn;
+	const struct http_turn *turn;
 	size_t len = 0;
 
 	TAILQ_FOREACH(turn, &turns->late, late_link)
 	{
-		len += turn->route == route;
+		len += turn_has_place(turn, route);
 	}
-	if (len < route->later_max)
-		return true;
-	turn = turn_that_gives_way(turns, route, asking);
-	if (!turn)
-		return false;
+	*victim = len < route->later_max ? NULL : turn_that_gives_way(turns, route, asking);
+	return len < route->later_max || *victim;
+}
+
+void http_turn_displace(struct http_turn *turn)
+{
 	turn_end_later(turn, HTTP_LATER_DISPLACED);
 	turn_resume(turn);
-	return true;
 }
 
 void http_turn_answered(struct http_turn *turn, const struct http_page *page)
 {
-	turn->page = *page;
 	turn->answered_ns = clock_monotonic_ns();
-	turn->end = HTTP_LATER_ANSWERED;
+	turn->end = page ? HTTP_LATER_ANSWERED : HTTP_LATER_FAILED;
+	if (page)
+		turn->page = *page;
 }
 
 void http_later_answer(struct http_later *later, const struct http_page *page)

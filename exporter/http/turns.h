@@ -33,6 +33,7 @@ enum http_wait {
 enum http_later_end {
 	HTTP_LATER_OPEN,
 	HTTP_LATER_ANSWERED,
+	HTTP_LATER_FAILED, /* it could not be made */
 	HTTP_LATER_EXPIRED, /* the route's time is over */
 	HTTP_LATER_DISPLACED, /* another client had fewer under way */
 	HTTP_LATER_GONE, /* the client has gone */
@@ -83,10 +84,12 @@ bool http_turn_is_over(const struct http_turn *turn);
 
 /*
  * Whether one more answer of @route may be under way, for @asking. Where there are as many as there
- * may be, the newest of the origin that has the most gives way to another origin (web/shares.h).
+ * may be, the newest of the origin that has the most gives way to another origin (web/shares.h): it
+ * is the @victim, to be displaced once the answer is. NULL: none has to.
  */
-bool http_turns_make_room(struct http_turns *turns, const struct http_route *route,
-			  const struct http_origin *asking);
+bool http_turns_have_room(const struct http_turns *turns, const struct http_route *route,
+			  const struct http_origin *asking, struct http_turn **victim);
+void http_turn_displace(struct http_turn *turn);
 
 /* The page of @route comes later, within the time that @route allows. */
 void http_turn_late(struct http_turn *turn, const struct http_route *route);

@@ -107,6 +107,17 @@ Test(http_later, two_that_ask_the_same_may_share_one_answer)
 	expect_answer(&site, fds[0], "200", "shared");
 }
 
+Test(http_later, a_page_that_could_not_be_made_is_an_error)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	int fd;
+
+	site_start(&site);
+	fd = ask(&site);
+	http_later_answer(site.later[0], NULL);
+	expect_answer(&site, fd, "503", "The page could not be made; see the log.\n");
+}
+
 Test(http_later, a_client_that_leaves_is_noticed)
 {
 	_cleanup_(site_stop) struct site site = { 0 };
@@ -192,6 +203,32 @@ Test(http_later, a_client_that_has_most_of_them_gives_way_to_another)
 	for (size_t i = 0; i < SITE_LATER_MAX - 1; i++) {
 		answer(&site, i, body_of("to the first"));
 		expect_answer(&site, fds[i], "200", "to the first");
+	}
+}
+
+/* Four that ask in one run displace two of four: then each has as many. */
+Test(http_later, those_that_ask_together_get_their_share_and_no_more)
+{
+	_cleanup_(site_stop) struct site site = { 0 };
+	int fds[SITE_LATER_MAX], others[SITE_LATER_MAX];
+	int64_t until_ms = now_ms() + PATIENCE_MS;
+
+	site_start(&site);
+	for (size_t i = 0; i < SITE_LATER_MAX; i++)
+		fds[i] = ask(&site);
+	site.later_len = 0;
+	for (size_t i = 0; i < SITE_LATER_MAX; i++) {
+		others[i] = connect_from(&site, 2);
+		cr_assert_gt(send(others[i], LATER_REQUEST, sizeof(LATER_REQUEST) - 1, 0), 0);
+	}
+	while (site.later_len < SITE_LATER_MAX / 2 && now_ms() < until_ms)
+		serve(&site, -1, 0, now_ms() + 1);
+	serve(&site, -1, 0, now_ms() + 100);
+	cr_expect_eq(site.later_len, SITE_LATER_MAX / 2);
+	cr_expect_eq(site.gone, SITE_LATER_MAX / 2);
+	for (size_t i = 0; i < SITE_LATER_MAX; i++) {
+		close(fds[i]);
+		close(others[i]);
 	}
 }
 
