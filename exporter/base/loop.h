@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loop: where the exporter waits at rest, and the only place that calls epoll_wait. It waits
- * for descriptors to become readable and for the dates of jobs. What it calls back works without
+ * for what descriptors are watched for, and for the dates of jobs. What it calls back works without
  * blocking, or for a short time with a bound.
  *
  * A round waits, calls back for each descriptor that is ready, and then runs each job that is due,

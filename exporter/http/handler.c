@@ -72,18 +72,10 @@ static enum MHD_Result refuse(struct http_handler *handler, struct MHD_Connectio
 
 /* --- stages --------------------------------------------------------------------------------- */
 
-static struct http_connection *record_of(struct MHD_Connection *connection)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-	return info ? info->socket_context : NULL;
-}
-
 static const struct http_origin *origin_of(struct MHD_Connection *connection)
 {
 	static const struct http_origin nowhere = { 0 };
-	const struct http_connection *record = record_of(connection);
+	const struct http_connection *record = http_record_of(connection);
 
 	return record ? &record->origin : &nowhere;
 }
@@ -91,7 +83,7 @@ static const struct http_origin *origin_of(struct MHD_Connection *connection)
 static void enter_stage(struct http_handler *handler, struct MHD_Connection *connection,
 			enum http_stage stage)
 {
-	struct http_connection *record = record_of(connection);
+	struct http_connection *record = http_record_of(connection);
 
 	if (record)
 		http_connections_stage(handler->connections, record, stage, now_ms());
@@ -114,7 +106,7 @@ static void query_cut(char *uri)
 /* A client that asks again has as long for its headers as a new one. */
 void *http_handler_begun(void *arg, const char *uri, struct MHD_Connection *connection)
 {
-	const struct http_connection *record = record_of(connection);
+	const struct http_connection *record = http_record_of(connection);
 
 	query_cut((char *)(uintptr_t)uri);
 	if (record && record->stage == HTTP_STAGE_IDLE)
@@ -221,18 +213,28 @@ static int make_page(struct http_handler *handler, struct MHD_Connection *connec
 	return r;
 }
 
+static void stop_waiting(struct http_handler *handler, struct MHD_Connection *connection,
+			 struct http_turn *turn)
+{
+	http_turn_wait(turn, HTTP_WAIT_NOTHING);
+	enter_stage(handler, connection, HTTP_STAGE_ANSWER);
+}
+
+static enum MHD_Result send_failure(const struct http_handler *handler,
+				    struct MHD_Connection *connection)
+{
+	return send_text(handler, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			 "The page could not be made; see the log.\n");
+}
+
 /* The request waits no more: what @r says, or @page. */
 static enum MHD_Result finish(struct http_handler *handler, struct MHD_Connection *connection,
 			      struct http_turn *turn, int r, const struct http_page *page)
 {
-	http_turn_wait(turn, HTTP_WAIT_NOTHING);
-	enter_stage(handler, connection, HTTP_STAGE_ANSWER);
+	stop_waiting(handler, connection, turn);
 	if (r == -EAGAIN)
 		return refuse(handler, connection, HTTP_REFUSED_MAX_REQUESTS);
-	if (r)
-		return send_text(handler, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-				 "The page could not be made; see the log.\n");
-	return send_page(handler, connection, turn, page);
+	return r ? send_failure(handler, connection) : send_page(handler, connection, turn, page);
 }
 
 /*
@@ -240,19 +242,21 @@ static enum MHD_Result finish(struct http_handler *handler, struct MHD_Connectio
  * pays for a snapshot, which is younger than all requests that wait and answers all of them. A
  * final call that queues no response is made again in the next run, at once.
  */
+static enum MHD_Result wait_for_run(struct http_handler *handler, struct MHD_Connection *connection,
+				    struct http_turn *turn)
+{
+	turn->arrived_ns = clock_monotonic_ns();
+	enter_stage(handler, connection, HTTP_STAGE_WAIT);
+	http_turn_wait(turn, HTTP_WAIT_RUN);
+	return MHD_YES;
+}
+
 static enum MHD_Result answer_page(struct http_handler *handler, struct MHD_Connection *connection,
 				   struct http_turn *turn, const struct http_route *route)
 {
 	struct http_page page = { 0 };
-	int r;
+	int r = make_page(handler, connection, turn, route, &page);
 
-	if (!turn->arrived_ns) {
-		turn->arrived_ns = clock_monotonic_ns();
-		enter_stage(handler, connection, HTTP_STAGE_WAIT);
-		http_turn_wait(turn, HTTP_WAIT_RUN);
-		return MHD_YES;
-	}
-	r = make_page(handler, connection, turn, route, &page);
 	if (r == -EAGAIN && clock_monotonic_ns() - turn->arrived_ns < ROOM_WAIT_NS) {
 		http_turn_wait(turn, HTTP_WAIT_ROOM);
 		return MHD_YES;
@@ -298,17 +302,13 @@ static enum MHD_Result answer_later(struct http_handler *handler, struct MHD_Con
 	case HTTP_LATER_ANSWERED:
 		return send_later(handler, connection, turn);
 	case HTTP_LATER_FAILED:
-		http_turn_take_page(turn);
 		return finish(handler, connection, turn, -EIO, NULL);
 	case HTTP_LATER_EXPIRED:
 		handler->connections->expired++;
-		http_turn_take_page(turn);
-		http_turn_wait(turn, HTTP_WAIT_NOTHING);
-		enter_stage(handler, connection, HTTP_STAGE_ANSWER);
+		stop_waiting(handler, connection, turn);
 		return send_text(handler, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 				 "The answer did not come in time.\n");
 	case HTTP_LATER_DISPLACED:
-		http_turn_take_page(turn);
 		return finish(handler, connection, turn, -EAGAIN, NULL);
 	case HTTP_LATER_GONE:
 		break;
@@ -316,24 +316,17 @@ static enum MHD_Result answer_later(struct http_handler *handler, struct MHD_Con
 	return MHD_NO;
 }
 
-/* Its page may come later. As others it is asked for in the run after the request has come. */
+/* Its page may come later. */
 static enum MHD_Result ask_later(struct http_handler *handler, struct MHD_Connection *connection,
 				 struct http_turn *turn, const struct http_route *route)
 {
 	struct http_request request = { .later = &turn->later, .arrived_ns = turn->arrived_ns };
 	struct http_page page = { 0 };
 	struct http_turn *victim;
-	int r;
+	int r = -EAGAIN;
 
-	if (!turn->arrived_ns) {
-		turn->arrived_ns = clock_monotonic_ns();
-		enter_stage(handler, connection, HTTP_STAGE_WAIT);
-		http_turn_wait(turn, HTTP_WAIT_RUN);
-		return MHD_YES;
-	}
 	if (!request_read(connection, route, &request))
 		return finish(handler, connection, turn, page_too_many_arguments(&page), &page);
-	r = -EAGAIN;
 	if (http_turns_have_room(&handler->turns, route, origin_of(connection), &victim))
 		r = route->page(route->arg, &request, &page);
 	if (r < 0)
@@ -361,8 +354,7 @@ static enum MHD_Result answer_promptly(struct http_handler *handler,
 
 	request_read(connection, route, &request);
 	r = route->page(route->arg, &request, &page);
-	return r ? send_text(handler, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-			     "The page could not be made; see the log.\n")
+	return r ? send_failure(handler, connection)
 		 : http_respond(connection, handler->guard, &page);
 }
 
@@ -378,6 +370,8 @@ static enum MHD_Result answer(struct http_handler *handler, struct MHD_Connectio
 				 "Only GET and HEAD.\n");
 	if (route->prompt)
 		return answer_promptly(handler, connection, route);
+	if (!turn->arrived_ns)
+		return wait_for_run(handler, connection, turn);
 	if (turn->route)
 		return answer_later(handler, connection, turn);
 	if (route->later_ms)

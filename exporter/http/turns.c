@@ -13,7 +13,7 @@ void http_turns_init(struct http_turns *turns, struct loop *loop)
 	TAILQ_INIT(&turns->late);
 }
 
-static const struct http_connection *record_of(struct MHD_Connection *connection)
+struct http_connection *http_record_of(struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -29,7 +29,7 @@ struct http_turn *http_turn_new(struct http_turns *turns, struct MHD_Connection 
 		return NULL;
 	turn->turns = turns;
 	turn->connection = connection;
-	turn->record = record_of(connection);
+	turn->record = http_record_of(connection);
 	turn->client.fd = -1;
 	turns->waiting[HTTP_WAIT_NOTHING]++;
 	return turn;
@@ -123,8 +123,7 @@ struct http_page http_turn_take_page(struct http_turn *turn)
 	return page;
 }
 
-/* One that was displaced, or whose time is over, has left its place although it is not freed yet.
- */
+/* One that was displaced, or whose time is over, has left its place before it is freed. */
 static bool turn_has_place(const struct http_turn *turn, const struct http_route *route)
 {
 	return turn->route == route &&

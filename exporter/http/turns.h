@@ -72,6 +72,9 @@ struct http_turns {
 
 void http_turns_init(struct http_turns *turns, struct loop *loop);
 
+/* What the server keeps of a connection; NULL: nothing, for want of memory. */
+struct http_connection *http_record_of(struct MHD_Connection *connection);
+
 /* NULL without memory. */
 struct http_turn *http_turn_new(struct http_turns *turns, struct MHD_Connection *connection);
 void http_turn_free(struct http_turn *turn);
