@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
-Arrows point down: which folder of the sources may include which others, and which headers of the
-system one folder alone may include. A pair that is not in the table is forbidden. Prints each
-include that breaks it, and ends with 1.
+Arrows point down: which folder of the sources may include which others, which headers of the system
+one folder alone may include, and through which functions a room is told by others what to call. What
+is not in the tables is forbidden. Prints each line that breaks them, and ends with 1.
 """
 
 import re
@@ -31,12 +31,17 @@ ROOMS = {
     "exporter/kernel": [
         "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/security",
     ],
+    "exporter/registry": [
+        "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/security",
+        "exporter/kernel",
+    ],
     "exporter/features": [
         "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/kernel",
+        "exporter/registry",
     ],
     "exporter/collect": [
-        "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/security",
-        "exporter/kernel", "exporter/features",
+        "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/kernel",
+        "exporter/registry", "exporter/features",
     ],
     "exporter/exposition": ["bpf/abi", "exporter/base", "exporter/model"],
     "exporter/web": ["exporter/base", "exporter/security"],
@@ -49,8 +54,9 @@ ROOMS = {
         "exporter/base", "exporter/security", "exporter/features", "exporter/http", "exporter/commands",
     ],
     "exporter/app": [
-        "exporter/base", "exporter/model", "exporter/security", "exporter/kernel", "exporter/features",
-        "exporter/collect", "exporter/exposition", "exporter/http", "exporter/commands", "exporter/config",
+        "exporter/base", "exporter/model", "exporter/security", "exporter/kernel", "exporter/registry",
+        "exporter/features", "exporter/collect", "exporter/exposition", "exporter/http",
+        "exporter/commands", "exporter/config",
     ],
 }  # fmt: skip
 # What one room alone knows of the libraries and of the system.
@@ -60,6 +66,28 @@ KNOWN_IN = {
     r"microhttpd\.h": "exporter/http",
     r"seccomp\.h": "exporter/security",
 }
+# The functions that a header takes from rooms above its own. A call through one of them goes up, and
+# a reader of the code cannot follow it: so each is here, and has a reason.
+CALLED_BACK = {
+    # An event has come, or a date.
+    "exporter/base/loop.h": "ready due_ns run",
+    "exporter/http/page.h": "gone http_page_fn",
+    "exporter/features/mutexes.h": "mutexes_note_fn",
+    "exporter/web/guard.h": "say",
+    # Rows of a table.
+    "exporter/base/command.h": "run",
+    "exporter/base/flag.h": "set show",
+    "exporter/features/feature.h": "open close collect show show_self maps fold retire try_attach",
+    "exporter/kernel/loader.h": "fill",
+    "exporter/kernel/objects.h": "destroy",
+    # A visit of each.
+    "exporter/identity/proc.h": "proc_line_fn",
+    "exporter/kernel/walk.h": "walk_row_fn walk_map_fn",
+    "exporter/model/metrics.h": "family sample histogram",
+    # What a process of its own does.
+    "exporter/security/keeper.h": "run",
+}
+FUNCTION_POINTER = re.compile(r"\(\*(\w+)\)\(")
 INCLUDE = re.compile(r'^\s*#include [<"](.*?)[>"]', re.MULTILINE)
 
 
@@ -96,6 +124,17 @@ def faults(path):
             yield f"{name}: {include}: {room} may not include {target}"
 
 
+def called_back(path):
+    """What is wrong with the functions that a header takes."""
+    name = path.relative_to(ROOT).as_posix()
+    taken = set(FUNCTION_POINTER.findall(path.read_text())) if path.suffix == ".h" else set()
+    allowed = set(CALLED_BACK.get(name, "").split())
+    for function in sorted(taken - allowed):
+        yield f"{name}: {function}: calls upwards; return what there is to do, or add it to CALLED_BACK"
+    for function in sorted(allowed - taken):
+        yield f"{name}: {function}: is in CALLED_BACK, and not in the header"
+
+
 def main():
     files = [
         path
@@ -105,6 +144,8 @@ def main():
     strange = {path.parent.relative_to(ROOT).as_posix() for path in files} - set(ROOMS)
     found = [f"{room}: is not in the table of scripts/rooms.py" for room in sorted(strange)]
     found += [fault for path in files if not strange for fault in faults(path)]
+    found += [fault for path in files for fault in called_back(path)]
+    found += [f"{name}: is in CALLED_BACK, and not there" for name in CALLED_BACK if not (ROOT / name).is_file()]
     print(*found, sep="\n")
     return 1 if found else 0
 

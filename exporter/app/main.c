@@ -26,7 +26,6 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "collect/collector.h"
-#include "collect/registry.h"
 #include "commands/commands.h"
 #include "config/config.h"
 #include "features/features.h"
@@ -35,6 +34,7 @@
 #include "kernel/loader.h"
 #include "kernel/quotas.h"
 #include "model/ledger.h"
+#include "registry/registry.h"
 #include "security/privileges.h"
 #include "version.h"
 
@@ -69,14 +69,6 @@ struct app {
 
 /* --- pages ---------------------------------------------------------------------------------- */
 
-static bool app_collect(void *arg, unsigned int asked, uint64_t deadline_ns,
-			struct snapshot *snapshot)
-{
-	struct app *app = arg;
-
-	return collector_collect(&app->collector, asked, deadline_ns, snapshot);
-}
-
 static int page_done(const struct app *app, const char *name, int r)
 {
 	if (r && r != -EAGAIN)
@@ -110,7 +102,7 @@ static int page_health(void *arg, const struct http_request *request, struct htt
 /* What runs already: its listeners, who they are, and their connections. */
 static void adopt_running(struct app *app)
 {
-	int r = registry_adopt(&app->registry, clock_monotonic_ns(), ADOPT_NS);
+	int r = collector_adopt(&app->collector, clock_monotonic_ns(), ADOPT_NS);
 
 	if (r)
 		log_warn(&app->log, "services that run already are not found: %s", strerror(-r));
@@ -181,8 +173,7 @@ static int measure_start(struct app *app)
 	app->ledger = ledger_new(app->config.grace_period_ns);
 	if (!app->ledger)
 		return -ENOMEM;
-	registry_init(&app->registry, &app->kernel, &app->features, app->ledger,
-		      app->confinement.namer);
+	registry_init(&app->registry, &app->kernel, app->ledger, app->confinement.namer);
 	app->collector.kernel = &app->kernel;
 	app->collector.features = &app->features;
 	app->collector.registry = &app->registry;
@@ -190,12 +181,11 @@ static int measure_start(struct app *app)
 	app->collector.build = &app->build;
 	app->collector.proc_root = PROC_ROOT;
 	app->collector.self_hidden = app->config.self_hidden;
-	app->scrape.collect = app_collect;
-	app->scrape.arg = app;
+	app->scrape.collector = &app->collector;
 	app->scrape.enabled = config_collectors(&app->config);
 	app->scrape.telemetry_path = app->config.telemetry_path;
 	adopt_running(app);
-	app_collect(app, features_collectors(), UINT64_MAX, &snapshot);
+	collector_collect(&app->collector, features_collectors(), UINT64_MAX, &snapshot);
 	say_workloads(&app->log, &snapshot);
 	return 0;
 }
@@ -245,7 +235,7 @@ static void namer_heard(void *arg)
 {
 	struct app *app = arg;
 
-	registry_answered(&app->registry);
+	collector_answered(&app->collector);
 	if (!confine_check(&app->confinement, &app->log))
 		loop_forget(app->loop, &app->namer);
 }
@@ -267,7 +257,7 @@ static int refresh_run(void *arg)
 
 	app->rung = false;
 	app->refreshed_ns = clock_monotonic_ns();
-	registry_refresh(&app->registry, app->refreshed_ns, 0);
+	collector_refresh(&app->collector, app->refreshed_ns, 0);
 	return 0;
 }
 

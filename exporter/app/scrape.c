@@ -137,7 +137,7 @@ const struct snapshot *scrape_snapshot(struct scrape *scrape, unsigned int colle
 		return &scrape->snapshot;
 	scrape_forget(scrape);
 	scrape->taken_ns = clock_monotonic_ns();
-	whole = scrape->collect(scrape->arg, collectors, deadline_ns, &scrape->snapshot);
+	whole = collector_collect(scrape->collector, collectors, deadline_ns, &scrape->snapshot);
 	scrape->deadline_ns = whole ? UINT64_MAX : deadline_ns;
 	scrape->collectors = collectors;
 	scrape->taken = true;

@@ -13,18 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collect/collector.h"
 #include "exposition/negotiate.h"
 #include "features/features.h"
 #include "http/page.h"
 #include "model/snapshot.h"
 
-/* As collector_collect() does. @snapshot is good until the next call. */
-typedef bool (*scrape_collect_fn)(void *arg, unsigned int collectors, uint64_t deadline_ns,
-				  struct snapshot *snapshot);
-
 struct scrape {
-	scrape_collect_fn collect;
-	void *arg;
+	struct collector *collector; /* borrowed */
 	unsigned int enabled; /* the collectors there are to ask for */
 	const char *telemetry_path; /* that the landing page links to */
 

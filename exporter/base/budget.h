@@ -3,11 +3,13 @@
 #ifndef WORKLOAD_BASE_BUDGET_H
 #define WORKLOAD_BASE_BUDGET_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct budget {
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC; UINT64_MAX: none */
+	uint64_t step_ns; /* when the step that is under way began */
 	bool cut; /* a step was left out */
 };
 
@@ -16,13 +18,18 @@ struct budget_cost {
 	uint64_t ns;
 };
 
-typedef int (*budget_step_fn)(void *arg, uint64_t now_ns);
-
 /*
- * Runs @step, if it will be done by the deadline: it is expected to take as long as it took last.
- * Each time that is too long it is expected to take a quarter less, so that it is tried again,
- * if nobody else has the time for it. What @step returns, or -ETIME.
+ * Does @step, an expression that is 0 or -errno, if it will be done by the deadline: it is expected
+ * to take as long as it took last. Each time that is too long it is expected to take a quarter
+ * less, so that it is tried again, if no other answer has the time for it. What @step is, or
+ * -ETIME. Steps do not nest.
  */
-int budget_run(struct budget *budget, struct budget_cost *cost, budget_step_fn step, void *arg);
+#define BUDGET_STEP(budget, cost, step) \
+	(budget_begin(budget, cost) ? budget_end(budget, cost, step) : -ETIME)
+
+/* Its halves: whether the step may begin; and takes note that it is done, with @r, which it
+ * returns. */
+bool budget_begin(struct budget *budget, struct budget_cost *cost);
+int budget_end(const struct budget *budget, struct budget_cost *cost, int r);
 
 #endif

@@ -11,14 +11,54 @@
 
 #define REFRESH_BUDGET_NS 15000000ULL /* for answers who services are */
 
-static bool registry_find_of(void *registry, uint32_t tree, ledger_handle *handle)
+/* --- trees ----------------------------------------------------------------------------------- */
+
+/* What features have counted of a tree is handed on once: all of it, then the slot is free. */
+static void tree_follow(const struct collector *collector, uint32_t tree, uint64_t now_ns)
 {
-	return registry_find(registry, tree, handle);
+	struct retirement retirement = {
+		.ledger = collector->ledger,
+		.handle = LEDGER_OTHER,
+		.tree = tree,
+		.now_ns = now_ns,
+	};
+
+	if (registry_take_left_other(collector->registry, tree))
+		features_fold(collector->features, &retirement);
+	if (registry_take_ended(collector->registry, tree, &retirement.handle) &&
+	    !features_retire(collector->features, &retirement))
+		registry_give_back(collector->registry, tree);
 }
 
-static int registry_refresh_of(void *registry, uint64_t now_ns)
+static void trees_follow(const struct collector *collector, uint64_t now_ns)
 {
-	return registry_refresh(registry, now_ns, REFRESH_BUDGET_NS);
+	for (uint32_t tree = 1; tree < TREES_MAX; tree++)
+		tree_follow(collector, tree, now_ns);
+}
+
+int collector_refresh(struct collector *collector, uint64_t now_ns, uint64_t budget_ns)
+{
+	int r;
+
+	registry_look(collector->registry, now_ns);
+	trees_follow(collector, now_ns);
+	r = registry_seek(collector->registry, now_ns, budget_ns);
+	trees_follow(collector, now_ns);
+	return r;
+}
+
+int collector_adopt(struct collector *collector, uint64_t now_ns, uint64_t budget_ns)
+{
+	int r = registry_adopt(collector->registry, budget_ns);
+
+	collector_refresh(collector, now_ns, budget_ns);
+	return r;
+}
+
+void collector_answered(struct collector *collector)
+{
+	registry_answered(collector->registry);
+	trees_follow(collector, clock_monotonic_ns());
 }
 
 /* --- features ------------------------------------------------------------------------------- */
@@ -57,26 +97,31 @@ static int collect_with_others(const struct collector *collector, size_t id,
 	return r;
 }
 
-/* The rows of `workload_scrape_collector_*`, of those that were asked for. */
+/*
+ * The rows of `workload_scrape_collector_*`, of those that were asked for. What comes before them
+ * since @start_ns is a part of the first: of discovery.
+ */
 static size_t collect_asked(struct collector *collector, unsigned int asked,
-			    struct collection *collection)
+			    struct collection *collection, uint64_t start_ns)
 {
 	size_t len = 0;
 
 	for (size_t id = 0; id < features_len; id++) {
 		const struct feature *feature = features_table[id];
-		uint64_t start_ns = clock_monotonic_ns();
 		bool is_asked = feature->collector && asked & 1U << id;
+		uint64_t end_ns;
 		int r = 0;
 
 		if (is_asked || feature->always)
 			r = collect_with_others(collector, id, collection);
+		end_ns = clock_monotonic_ns();
 		if (is_asked)
 			collector->rows[len++] = (struct collector_row){
 				.collector = feature->plan.name,
-				.duration_ns = clock_monotonic_ns() - start_ns,
+				.duration_ns = end_ns - start_ns,
 				.success = r == 0,
 			};
+		start_ns = end_ns;
 	}
 	return len;
 }
@@ -137,15 +182,18 @@ bool collector_collect(struct collector *collector, unsigned int asked, uint64_t
 	struct collection collection = {
 		.kernel = collector->kernel,
 		.ledger = collector->ledger,
-		.budget = { .deadline_ns = deadline_ns },
-		.find = registry_find_of,
-		.refresh = registry_refresh_of,
 		.registry = collector->registry,
+		.budget = { .deadline_ns = deadline_ns },
 	};
+	struct budget *budget = &collection.budget;
+	uint64_t start_ns = clock_monotonic_ns();
 
+	collection.refreshed =
+		BUDGET_STEP(budget, &collector->refresh,
+			    collector_refresh(collector, budget->step_ns, REFRESH_BUDGET_NS));
 	*snapshot = (struct snapshot){ .build = collector->build };
 	snapshot->collectors = collector->rows;
-	snapshot->collectors_len = collect_asked(collector, asked, &collection);
+	snapshot->collectors_len = collect_asked(collector, asked, &collection, start_ns);
 	if (ledger_end(collector->ledger, clock_monotonic_ns())) {
 		for (size_t i = 0; i < snapshot->collectors_len; i++)
 			collector->rows[i].success = 0;

@@ -8,11 +8,12 @@
 
 #include <stdbool.h>
 
-#include "collect/registry.h"
+#include "base/budget.h"
 #include "features/features.h"
 #include "kernel/kernel.h"
 #include "model/ledger.h"
 #include "model/snapshot.h"
+#include "registry/registry.h"
 
 struct collector {
 	struct kernel *kernel; /* borrowed, as all of these */
@@ -24,6 +25,7 @@ struct collector {
 	bool self_hidden; /* nothing is told of the exporter itself but its version */
 	const struct http_refusal_row *http_refusals; /* NULL while nothing is served */
 	size_t http_refusals_len;
+	struct budget_cost refresh; /* of a scrape; zeroed at first */
 
 	/* What the last snapshot points to. */
 	struct drop_row drops[DROP_REASONS];
@@ -31,6 +33,18 @@ struct collector {
 	struct collector_row rows[LOADER_FEATURES_MAX];
 	struct process_row process;
 };
+
+/*
+ * Brings the registry up to date (registry_look(), registry_seek()), and folds what features keep
+ * of trees that have ended or left `other`. What registry_seek() returns.
+ */
+int collector_refresh(struct collector *collector, uint64_t now_ns, uint64_t budget_ns);
+
+/* The first refresh, with registry_adopt(), whose failure it returns. */
+int collector_adopt(struct collector *collector, uint64_t now_ns, uint64_t budget_ns);
+
+/* Takes what the namer has answered, when its descriptor is readable. */
+void collector_answered(struct collector *collector);
 
 /*
  * Takes a snapshot of @asked, collectors as a mask of features.h; what belongs to others is neither

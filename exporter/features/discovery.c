@@ -15,7 +15,7 @@
 
 struct discovery {
 	struct kernel *kernel;
-	struct budget_cost refresh, recount;
+	struct budget_cost recount;
 	uint64_t recounted_ns; /* when threads were counted */
 };
 
@@ -39,17 +39,8 @@ static int discovery_open(const struct feature_env *env, void **state)
 	return 0;
 }
 
-static int discovery_refresh(void *state, struct collection *collection, uint64_t now_ns)
+static int discovery_recount(struct discovery *discovery, uint64_t now_ns)
 {
-	(void)state;
-	return collection->refresh(collection->registry, now_ns);
-}
-
-static int discovery_recount(void *state, struct collection *collection, uint64_t now_ns)
-{
-	struct discovery *discovery = state;
-
-	(void)collection;
 	discovery->recounted_ns = now_ns;
 	return quotas_recount(discovery->kernel, QUOTA_THREADS);
 }
@@ -67,20 +58,20 @@ static void tree_add(const struct collection *collection, uint32_t slot, ledger_
 static int discovery_collect(void *state, struct collection *collection)
 {
 	struct discovery *discovery = state;
-	int r = collection_step(collection, &discovery->refresh, discovery_refresh, discovery);
+	struct budget *budget = &collection->budget;
 	ledger_handle handle;
 	struct tree tree;
 	int counted = 0;
 
 	ledger_begin(collection->ledger);
 	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
-		if (collection->find(collection->registry, slot, &handle) &&
+		if (registry_find(collection->registry, slot, &handle) &&
 		    trees_read(collection->kernel, slot, &tree) == 1)
 			tree_add(collection, slot, handle, &tree);
 	if (clock_monotonic_ns() - discovery->recounted_ns >= QUOTAS_RECOUNT_NS)
-		counted = collection_step(collection, &discovery->recount, discovery_recount,
-					  discovery);
-	return r ? r : counted;
+		counted = BUDGET_STEP(budget, &discovery->recount,
+				      discovery_recount(discovery, budget->step_ns));
+	return collection->refreshed ? collection->refreshed : counted;
 }
 
 static void discovery_show(const struct ledger *ledger, struct snapshot *snapshot)

@@ -19,6 +19,7 @@
 #include "kernel/loader.h"
 #include "model/ledger.h"
 #include "model/snapshot.h"
+#include "registry/registry.h"
 
 #define FEATURE_MAPS_MAX 2U
 
@@ -35,12 +36,9 @@ struct feature_env {
 struct collection {
 	struct kernel *kernel;
 	struct ledger *ledger;
-	struct budget budget;
-	/* Whether it is known which workload @tree is; if so, *@handle. */
-	bool (*find)(void *registry, uint32_t tree, ledger_handle *handle);
-	/* Brings that up to date. 0 or -errno. */
-	int (*refresh)(void *registry, uint64_t now_ns);
-	void *registry;
+	const struct registry *registry; /* which tree is which workload */
+	int refreshed; /* it is up to date; -ETIME or -errno: or is not */
+	struct budget budget; /* of each step that can take long */
 };
 
 /* A tree that has ended: nothing of it happens any more; or one that leaves `other`. */
@@ -96,14 +94,6 @@ struct feature {
 	 */
 	int (*try_attach)(void *state);
 };
-
-/*
- * Runs @step of the feature with @state, if the scrape has the time that it cost last
- * (budget_run()). What @step returns, or -ETIME.
- */
-typedef int (*collection_step_fn)(void *state, struct collection *collection, uint64_t now_ns);
-int collection_step(struct collection *collection, struct budget_cost *cost,
-		    collection_step_fn step, void *state);
 
 /*
  * The workload that @row, read from a slot of @tree, belongs to. Rows of nobody (tree 0) are those

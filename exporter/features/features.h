@@ -49,6 +49,10 @@ void features_close(struct features *features);
 /* Whether the feature has all its hooks and is open. */
 bool features_on(const struct features *features, size_t feature);
 
+/* Of all that are open: fold and retire of feature.h. 0; -EAGAIN: not all of the tree yet. */
+void features_fold(const struct features *features, const struct retirement *retirement);
+int features_retire(const struct features *features, const struct retirement *retirement);
+
 /* Whether any that is on attaches as processes come; and whether the kernel lets it, as
  * capabilities are now. */
 bool features_attach(const struct features *features);

@@ -60,19 +60,13 @@ static int mutex_open(const struct feature_env *env, void **state)
 	return r == -EACCES ? 0 : r;
 }
 
-static int mutex_refresh(void *state, struct collection *collection, uint64_t now_ns)
-{
-	struct mutex *mutex = state;
-
-	(void)collection;
-	return mutexes_refresh(mutex->mutexes, now_ns);
-}
-
 static int mutex_collect(void *state, struct collection *collection)
 {
 	struct mutex *mutex = state;
+	struct budget *budget = &collection->budget;
 
-	return collection_step(collection, &mutex->refresh, mutex_refresh, mutex);
+	return BUDGET_STEP(budget, &mutex->refresh,
+			   mutexes_refresh(mutex->mutexes, budget->step_ns));
 }
 
 static void mutex_show_self(void *state, struct snapshot *snapshot)

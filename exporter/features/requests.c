@@ -228,7 +228,7 @@ static void endpoint_give_back(struct requests *requests, const struct collectio
 	const struct endpoint_info *info = view_at(&requests->info, slot);
 	struct retirement retirement = { .ledger = collection->ledger, .tree = info->tree };
 
-	if (!collection->find(collection->registry, info->tree, &retirement.handle))
+	if (!registry_find(collection->registry, info->tree, &retirement.handle))
 		return;
 	if (!endpoint_close(requests, slot, requests->swept_ns) &&
 	    !endpoint_fold(requests, slot, &retirement))
@@ -266,12 +266,11 @@ static void endpoint_review(struct requests *requests, const struct collection *
 /* --- a scrape ------------------------------------------------------------------------------- */
 
 /* Takes stock of all tracked sockets: about a hundred nanoseconds per open connection. */
-static int requests_sweep(void *state, struct collection *collection, uint64_t now_ns)
+static int requests_sweep(struct requests *requests, const struct collection *collection)
 {
-	struct requests *requests = state;
 	int r;
 
-	requests->swept_ns = now_ns;
+	requests->swept_ns = collection->budget.step_ns;
 	for (uint32_t slot = 0; slot < requests->kernel->sizes.endpoints; slot++) {
 		struct endpoint_gauges *gauges = view_at(&requests->gauges, slot);
 
@@ -285,24 +284,20 @@ static int requests_sweep(void *state, struct collection *collection, uint64_t n
 	return r;
 }
 
-static int requests_recount(void *state, struct collection *collection, uint64_t now_ns)
+static int requests_recount(struct requests *requests, uint64_t now_ns)
 {
-	struct requests *requests = state;
-
-	(void)collection;
 	requests->recounted_ns = now_ns;
 	return quotas_recount(requests->kernel, QUOTA_SOCKETS);
 }
 
-static int requests_read(void *state, struct collection *collection, uint64_t now_ns)
+/* The gauges are as old as the sweep that filled them, ages included. */
+static int requests_read(struct requests *requests, const struct collection *collection)
 {
-	struct requests *requests = state;
 	struct endpoint endpoint;
 	struct endpoint_row row;
 	ledger_handle handle;
 	int r = 0;
 
-	(void)now_ns; /* the gauges are as old as the sweep that filled them, ages included */
 	ledger_begin_kind(collection->ledger, LEDGER_ENDPOINTS);
 	for (uint32_t slot = 0; slot < requests->kernel->sizes.endpoints; slot++) {
 		int found = endpoint_read(requests, slot, &endpoint, &row);
@@ -320,14 +315,15 @@ static int requests_read(void *state, struct collection *collection, uint64_t no
 static int requests_collect(void *state, struct collection *collection)
 {
 	struct requests *requests = state;
+	struct budget *budget = &collection->budget;
 	int swept = 0, counted = 0, r;
 
 	if (clock_monotonic_ns() - requests->swept_ns >= SWEEP_NS)
-		swept = collection_step(collection, &requests->sweep, requests_sweep, requests);
+		swept = BUDGET_STEP(budget, &requests->sweep, requests_sweep(requests, collection));
 	if (clock_monotonic_ns() - requests->recounted_ns >= QUOTAS_RECOUNT_NS)
-		counted = collection_step(collection, &requests->recount, requests_recount,
-					  requests);
-	r = collection_step(collection, &requests->read, requests_read, requests);
+		counted = BUDGET_STEP(budget, &requests->recount,
+				      requests_recount(requests, budget->step_ns));
+	r = BUDGET_STEP(budget, &requests->read, requests_read(requests, collection));
 	return r ? r : swept ? swept : counted;
 }
 

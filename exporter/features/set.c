@@ -125,3 +125,20 @@ int features_try_attach(const struct features *features)
 			r = features_table[i]->try_attach(features->states[i]);
 	return r;
 }
+
+void features_fold(const struct features *features, const struct retirement *retirement)
+{
+	for (size_t i = 0; i < features_len; i++)
+		if (features_table[i]->fold && features->open[i])
+			features_table[i]->fold(features->states[i], retirement);
+}
+
+int features_retire(const struct features *features, const struct retirement *retirement)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < features_len; i++)
+		if (features_table[i]->retire && features->open[i])
+			r = features_table[i]->retire(features->states[i], retirement);
+	return r;
+}

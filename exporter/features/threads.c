@@ -289,12 +289,8 @@ static bool pool_has_waiters(struct threads *threads, uint32_t slot)
  * Has the kernel side judge anew who waits in the middle of a request: some requests have ended. It
  * looks at all tasks of the machine, and at none if nobody waits.
  */
-static int threads_judge(void *state, struct collection *collection, uint64_t now_ns)
+static int threads_judge(struct threads *threads)
 {
-	struct threads *threads = state;
-
-	(void)collection;
-	(void)now_ns;
 	for (uint32_t slot = 0; slot < threads->kernel->sizes.pools; slot++)
 		if (pool_has_waiters(threads, slot))
 			return loader_walk(threads->kernel->loader, WALK_WAITS);
@@ -324,9 +320,9 @@ static void threads_seek(struct threads *threads)
 	threads->crowded = false;
 }
 
-static int threads_read(void *state, struct collection *collection, uint64_t now_ns)
+static int threads_read(struct threads *threads, const struct collection *collection)
 {
-	struct threads *threads = state;
+	uint64_t now_ns = collection->budget.step_ns;
 	ledger_handle handle;
 	struct pool_row row;
 	struct pool pool;
@@ -351,9 +347,9 @@ static int threads_read(void *state, struct collection *collection, uint64_t now
 static int threads_collect(void *state, struct collection *collection)
 {
 	struct threads *threads = state;
-	int judged = collection_step(collection, &threads->judge, threads_judge, threads);
-	int r = collection_step(collection, &threads->read, threads_read, threads);
-
+	struct budget *budget = &collection->budget;
+	int judged = BUDGET_STEP(budget, &threads->judge, threads_judge(threads));
+	int r = BUDGET_STEP(budget, &threads->read, threads_read(threads, collection));
 	return r ? r : judged;
 }
 

@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "collect/collector.h"
-#include "collect/registry.h"
 #include "features/features.h"
 #include "plain_kernel.h"
+#include "registry/registry.h"
 #include "security/namer.h"
 
 #define CORE_ROOT "tests/unit/fixtures/proc"
@@ -69,7 +69,7 @@ static inline struct core *core_start(unsigned int wanted)
 	struct feature_env env = { .proc_root = CORE_ROOT, .log = &log };
 
 	cr_assert_not_null(core);
-	wanted |= core_mask("nothing") | core_mask("nothing_to_scrape");
+	wanted |= core_mask("nothing") | core_mask("nothing_to_scrape") | core_mask("counted");
 	core->loader = plain_loader_new(wanted, core_walk, core);
 	cr_assert_eq(kernel_open(&core->kernel, core->loader, CORE_ROOT), 0);
 	env.kernel = &core->kernel;
@@ -77,7 +77,7 @@ static inline struct core *core_start(unsigned int wanted)
 	core->ledger = ledger_new(CORE_GRACE_NS);
 	cr_assert_not_null(core->ledger);
 	cr_assert_eq(namer_start(&namer, &core->namer), 0);
-	registry_init(&core->registry, &core->kernel, &core->features, core->ledger, core->namer);
+	registry_init(&core->registry, &core->kernel, core->ledger, core->namer);
 	core->collector = (struct collector){
 		.kernel = &core->kernel,
 		.features = &core->features,
@@ -110,7 +110,7 @@ static inline void core_wait_for_name(struct core *core, uint32_t slot, const ch
 	ledger_leave(core->ledger, wanted);
 	do {
 		cr_assert_lt(clock_monotonic_ns(), end_ns, "slot %u is never %s", slot, name);
-		registry_refresh(&core->registry, clock_monotonic_ns(), CORE_WAIT_NS / 10);
+		collector_refresh(&core->collector, clock_monotonic_ns(), CORE_WAIT_NS / 10);
 	} while (!registry_find(&core->registry, slot, &handle) || handle != wanted);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of features as the unit tests know it: those of the exporter; two that bring
- * nothing but a name, so that each test shows that nothing is asked of what is not there; and one
- * with flags of each kind and a command.
+ * nothing but a name, so that each test shows that nothing is asked of what is not there; one
+ * with flags of each kind and a command; and one that counts scrapes.
  */
 #include "base/units.h"
 #include "features/features.h"
@@ -64,9 +64,32 @@ static const struct feature feature_made_up = {
 	.commands_len = COUNT(made_up_commands),
 };
 
+struct made_up_counted made_up_counted = { .row = { .result = "counted" } };
+
+static int counted_collect(void *state, struct collection *collection)
+{
+	(void)state;
+	made_up_counted.row.processes = ++made_up_counted.taken;
+	return BUDGET_STEP(&collection->budget, &made_up_counted.cost, 0);
+}
+
+static void counted_show_self(void *state, struct snapshot *snapshot)
+{
+	(void)state;
+	snapshot->mutexes = &made_up_counted.row;
+	snapshot->mutexes_len = 1;
+}
+
+static const struct feature feature_counted = {
+	.plan = { .name = "counted", .supports = true },
+	.always = true,
+	.collect = counted_collect,
+	.show_self = counted_show_self,
+};
+
 const struct feature *const features_table[] = {
 	&feature_discovery, &feature_requests,          &feature_threads, &feature_mutex,
-	&feature_nothing,   &feature_nothing_to_scrape, &feature_made_up,
+	&feature_nothing,   &feature_nothing_to_scrape, &feature_made_up, &feature_counted,
 };
 const size_t features_len = COUNT(features_table);
 _Static_assert(COUNT(features_table) <= LOADER_FEATURES_MAX,

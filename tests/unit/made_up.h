@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/budget.h"
+#include "model/snapshot.h"
+
 struct made_up_settings {
 	uint64_t number, duration_ns;
 	const char *text;
@@ -28,5 +31,13 @@ extern struct made_up_call {
 	uint64_t number;
 	const char *operand;
 } made_up_call;
+
+/* What the feature `counted` knows, which is collected for each scrape. */
+struct made_up_counted {
+	uint64_t taken; /* how often; shown as workload_exporter_mutex_processes */
+	struct budget_cost cost; /* what its step is expected to take */
+	struct mutex_row row;
+};
+extern struct made_up_counted made_up_counted;
 
 #endif

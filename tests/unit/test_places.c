@@ -201,9 +201,9 @@ Test(places, a_hidden_port_of_a_tree_that_ends_is_folded_once)
 	cr_assert(core_scrape(core));
 	site.sockets[3] = 0;
 	core_end(core, 1);
-	registry_refresh(&core->registry, clock_monotonic_ns(), 0);
+	collector_refresh(&core->collector, clock_monotonic_ns(), 0);
 	usleep(EVENTS_US);
-	registry_refresh(&core->registry, clock_monotonic_ns(), 0);
+	collector_refresh(&core->collector, clock_monotonic_ns(), 0);
 	sweep(core);
 	cr_expect_eq(freed(core, "free_endpoints"), 2);
 	cr_expect_eq(freed(core, "free_trees"), 1);

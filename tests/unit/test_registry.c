@@ -11,7 +11,7 @@ TestSuite(registry);
 
 static void refresh(struct core *core)
 {
-	cr_assert_eq(registry_refresh(&core->registry, clock_monotonic_ns(), BUDGET_NS), 0);
+	cr_assert_eq(collector_refresh(&core->collector, clock_monotonic_ns(), BUDGET_NS), 0);
 }
 
 /* The one that takes what a tree that has ended has counted: events under way then are over. */
@@ -19,7 +19,7 @@ static void refresh_later(struct core *core)
 {
 	uint64_t later_ns = clock_monotonic_ns() + 1000000000ULL;
 
-	cr_assert_eq(registry_refresh(&core->registry, later_ns, BUDGET_NS), 0);
+	cr_assert_eq(collector_refresh(&core->collector, later_ns, BUDGET_NS), 0);
 }
 
 Test(registry, a_tree_is_who_its_founder_is)
@@ -158,11 +158,11 @@ Test(registry, without_threads_a_tree_ends_after_a_second)
 	core_found(core, 1);
 	refresh(core);
 	core_end(core, 1);
-	registry_refresh(&core->registry, now_ns, 0);
+	collector_refresh(&core->collector, now_ns, 0);
 	cr_expect_eq(plain_pushed(core->loader, "free_trees", &last), 0);
-	registry_refresh(&core->registry, now_ns + 999999999, 0);
+	collector_refresh(&core->collector, now_ns + 999999999, 0);
 	cr_expect_eq(plain_pushed(core->loader, "free_trees", &last), 0);
-	registry_refresh(&core->registry, now_ns + 1000000000, 0);
+	collector_refresh(&core->collector, now_ns + 1000000000, 0);
 	cr_expect_eq(plain_pushed(core->loader, "free_trees", &last), 1);
 	core_stop(core);
 }
@@ -177,7 +177,7 @@ Test(registry, a_walk_over_tasks_that_fails_is_counted_and_made_again)
 	core->arg = &fails;
 	tree = core_found(core, 1);
 	tree->flags |= TREE_WALK;
-	cr_expect_eq(registry_refresh(&core->registry, clock_monotonic_ns(), 0), -ENOMEM);
+	cr_expect_eq(collector_refresh(&core->collector, clock_monotonic_ns(), 0), -ENOMEM);
 	cr_expect_eq(core->kernel.lost[DROP_WALK], 1);
 	core->walk = NULL;
 	refresh(core);
@@ -244,7 +244,7 @@ Test(registry, descriptors_are_walked_for_listeners_and_once_for_connections)
 	struct core *core = core_start(ALL);
 	struct tree *nobody = plain_at(core->loader, "trees", 0);
 
-	cr_expect_eq(registry_adopt(&core->registry, clock_monotonic_ns(), BUDGET_NS), 0);
+	cr_expect_eq(collector_adopt(&core->collector, clock_monotonic_ns(), BUDGET_NS), 0);
 	cr_expect_eq(plain_walks(core->loader, WALK_LISTENERS), 1);
 	cr_expect_eq(plain_walks(core->loader, WALK_CONNECTIONS), 1);
 	nobody->flags |= TREE_WALK;

@@ -13,6 +13,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "core.h"
+#include "made_up.h"
 
 #define SECOND 1000000000ULL
 #define ONE(name) (1U << (unsigned int)features_find(name))
@@ -151,36 +153,38 @@ Test(scrape_query, a_timeout_that_is_none_is_ignored)
 
 /* --- what is answered ---------------------------------------------------------------------- */
 
-/* Collects a snapshot that tells how often it was taken. */
+/* Of the core on plain memory, where the feature `counted` tells how many snapshots were taken. */
 struct source {
+	struct core *core;
 	struct scrape scrape;
-	uint64_t taken;
-	unsigned int collectors; /* of the last one */
-	uint64_t needs_ns; /* a deadline nearer than this leaves something out */
-	struct process_row process;
 };
 
-static bool source_collect(void *arg, unsigned int collectors, uint64_t deadline_ns,
-			   struct snapshot *snapshot)
+static uint64_t taken(void)
 {
-	struct source *source = arg;
-
-	source->process.open_fds = ++source->taken;
-	source->collectors = collectors;
-	*snapshot = (struct snapshot){ .process = &source->process };
-	return deadline_ns >= clock_monotonic_ns() + source->needs_ns;
+	return made_up_counted.taken;
 }
 
 static void source_init(struct source *source)
 {
-	*source = (struct source){
-		.scrape = { .collect = source_collect, .arg = source, .enabled = ALL },
-	};
+	source->core = core_start(ALL);
+	source->scrape = (struct scrape){ .collector = &source->core->collector, .enabled = ALL };
 }
 
 static void source_free(struct source *source)
 {
 	scrape_forget(&source->scrape);
+	core_stop(source->core);
+}
+
+/* Which collectors the last snapshot is of. */
+static unsigned int collected(const struct source *source)
+{
+	const struct snapshot *snapshot = &source->scrape.snapshot;
+	unsigned int mask = 0;
+
+	for (size_t i = 0; i < snapshot->collectors_len; i++)
+		mask |= ONE(snapshot->collectors[i].collector);
+	return mask;
 }
 
 /* A request that came just now. */
@@ -202,6 +206,8 @@ static struct http_page ask(struct source *source, const struct http_request *re
 	return page;
 }
 
+#define COUNTED "\nworkload_exporter_mutex_processes{result=\"counted\"} "
+
 /* Which of the snapshots the answer was made of; releases it. */
 static uint64_t answered(struct http_page page)
 {
@@ -209,9 +215,9 @@ static uint64_t answered(struct http_page page)
 	const char *at;
 
 	buffer_char(&page.body->bytes, '\0');
-	at = strstr(page.body->bytes.data, "\nprocess_open_fds ");
+	at = strstr(page.body->bytes.data, COUNTED);
 	cr_assert_not_null(at);
-	cr_assert_eq(sscanf(at, "\nprocess_open_fds %" SCNu64, &number), 1);
+	cr_assert_eq(sscanf(at + strlen(COUNTED), "%" SCNu64, &number), 1);
 	page.body->bytes.len--;
 	http_body_unref(page.body);
 	return number;
@@ -227,7 +233,7 @@ Test(scrape, requests_that_waited_together_share_one_rendering)
 	one = ask(&source, &first);
 	two = ask(&source, &second);
 	cr_expect_eq(one.body, two.body);
-	cr_expect_eq(source.taken, 1);
+	cr_expect_eq(taken(), 1);
 	scrape_forget(&source.scrape);
 	cr_expect_eq(answered(one), 1, "outlives what is forgotten");
 	cr_expect_eq(answered(two), 1);
@@ -257,7 +263,7 @@ Test(scrape, formats_share_a_snapshot)
 	pages[0] = ask(&source, &text);
 	pages[1] = ask(&source, &openmetrics);
 	pages[2] = ask(&source, &gzip);
-	cr_expect_eq(source.taken, 1);
+	cr_expect_eq(taken(), 1);
 	cr_expect_str_eq(pages[0].content_type, "text/plain; version=0.0.4; charset=utf-8");
 	cr_expect_str_eq(pages[1].content_type,
 			 "application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -277,9 +283,9 @@ Test(scrape, other_parts_are_another_snapshot)
 	source_init(&source);
 	some.arguments[some.arguments_len++] = (struct http_argument){ "collect[]", "threads" };
 	cr_expect_eq(answered(ask(&source, &all)), 1);
-	cr_expect_eq(source.collectors, ALL);
+	cr_expect_eq(collected(&source), ALL);
 	cr_expect_eq(answered(ask(&source, &some)), 2);
-	cr_expect_eq(source.collectors, THREADS);
+	cr_expect_eq(collected(&source), THREADS);
 }
 
 Test(scrape, a_short_budget_of_one_does_not_cut_the_answer_of_another)
@@ -288,7 +294,7 @@ Test(scrape, a_short_budget_of_one_does_not_cut_the_answer_of_another)
 	struct http_request hasty = request_now(), patient = hasty;
 
 	source_init(&source);
-	source.needs_ns = 100 * SECOND;
+	made_up_counted.cost.ns = 100 * SECOND;
 	hasty.scrape_timeout = "1";
 	cr_expect_eq(answered(ask(&source, &hasty)), 1);
 	cr_expect_eq(answered(ask(&source, &hasty)), 1, "who waited with it may share it");
@@ -306,7 +312,7 @@ Test(scrape, what_cannot_be_asked_for_is_a_bad_request)
 	request.arguments[request.arguments_len++] = (struct http_argument){ "collect[]", "x" };
 	page = ask(&source, &request);
 	cr_expect_eq(page.status, 400);
-	cr_expect_eq(source.taken, 0);
+	cr_expect_eq(taken(), 0);
 	http_body_unref(page.body);
 }
 
@@ -344,7 +350,7 @@ Test(scrape, where_nothing_may_be_made_only_what_is_made_already_is_had)
 	request.made_only = true;
 	cr_expect_eq(scrape_page(&source.scrape, &request, &none), -EAGAIN);
 	cr_expect_eq(scrape_landing(&source.scrape, &request, &none), -EAGAIN);
-	cr_expect_eq(source.taken, 0, "not even a snapshot is taken");
+	cr_expect_eq(taken(), 0, "not even a snapshot is taken");
 	request.made_only = false;
 	one = ask(&source, &request);
 	request.made_only = true;
@@ -370,7 +376,7 @@ Test(scrape, landing_pages_are_shared_as_well)
 	cr_assert_eq(scrape_landing(&source.scrape, &request, &one), 0);
 	cr_assert_eq(scrape_landing(&source.scrape, &request, &two), 0);
 	cr_expect_eq(one.body, two.body);
-	cr_expect_eq(source.taken, 1);
+	cr_expect_eq(taken(), 1);
 	scrape_forget(&source.scrape);
 	http_body_unref(one.body);
 	http_body_unref(two.body);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect/registry.h"
+#include "registry/registry.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -21,59 +21,15 @@ static bool threads_are_seen(const struct registry *registry)
 	return loader_can_walk(registry->kernel->loader, WALK_TASKS);
 }
 
-/* What features keep of a tree that has ended. 0; -EAGAIN: the rest at the next refresh. */
-static int features_retire(const struct registry *registry, uint32_t slot, uint64_t now_ns)
-{
-	const struct retirement retirement = {
-		.ledger = registry->ledger,
-		.handle = registry->naming.trees[slot].handle,
-		.tree = slot,
-		.now_ns = now_ns,
-	};
-	int r = 0;
-
-	for (size_t i = 0; !r && i < features_len; i++)
-		if (features_table[i]->retire && registry->features->open[i])
-			r = features_table[i]->retire(registry->features->states[i], &retirement);
-	return r;
-}
-
-/* What they have counted of the tree in @slot stays in `other`. */
-static void features_fold(void *arg, uint32_t slot)
-{
-	const struct registry *registry = arg;
-	const struct retirement retirement = {
-		.ledger = registry->ledger,
-		.handle = LEDGER_OTHER,
-		.tree = slot,
-		.now_ns = clock_monotonic_ns(),
-	};
-
-	for (size_t i = 0; i < features_len; i++)
-		if (features_table[i]->fold && registry->features->open[i])
-			features_table[i]->fold(registry->features->states[i], &retirement);
-}
-
-void registry_init(struct registry *registry, struct kernel *kernel,
-		   const struct features *features, struct ledger *ledger, struct namer *namer)
+void registry_init(struct registry *registry, struct kernel *kernel, struct ledger *ledger,
+		   struct namer *namer)
 {
 	memset(registry, 0, sizeof(*registry));
 	registry->kernel = kernel;
-	registry->features = features;
-	registry->ledger = ledger;
-	naming_init(&registry->naming, kernel, ledger, namer, features_fold, registry);
+	naming_init(&registry->naming, kernel, ledger, namer);
 }
 
-static void tree_retire(struct registry *registry, uint32_t slot, const struct tree *tree,
-			uint64_t now_ns)
-{
-	naming_settle(&registry->naming, slot, tree);
-	if (features_retire(registry, slot, now_ns))
-		return;
-	naming_forget(&registry->naming, slot);
-	trees_free(registry->kernel, slot);
-	registry->freed = true;
-}
+/* --- trees that begin, change and end -------------------------------------------------------- */
 
 /*
  * Whether nothing of a tree can happen any more. Its last thread tells, as it ends after it has
@@ -95,19 +51,51 @@ static bool tree_over(struct registry *registry, uint32_t slot, uint64_t now_ns)
 	return now_ns - *ended_ns >= CLOSING_NS;
 }
 
-static void tree_refresh(struct registry *registry, uint32_t slot, uint64_t now_ns)
+static void tree_look(struct registry *registry, uint32_t slot, uint64_t now_ns)
 {
 	struct tree tree;
 
+	registry->over[slot] = false;
 	if (trees_read(registry->kernel, slot, &tree) != 1) {
 		naming_forget(&registry->naming, slot);
 		return;
 	}
 	naming_look(&registry->naming, slot, &tree, now_ns);
 	/* As it is now: to look at it took time. */
-	if (tree_over(registry, slot, now_ns))
-		tree_retire(registry, slot, &tree, now_ns);
+	registry->over[slot] = tree_over(registry, slot, now_ns);
+	if (registry->over[slot])
+		naming_settle(&registry->naming, slot, &tree);
 }
+
+void registry_look(struct registry *registry, uint64_t now_ns)
+{
+	naming_exchange(&registry->naming, 0);
+	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
+		tree_look(registry, slot, now_ns);
+}
+
+bool registry_take_left_other(struct registry *registry, uint32_t tree)
+{
+	return naming_take_left_other(&registry->naming, tree);
+}
+
+bool registry_take_ended(struct registry *registry, uint32_t tree, ledger_handle *handle)
+{
+	bool over = registry->over[tree];
+
+	registry->over[tree] = false;
+	*handle = registry->naming.trees[tree].handle;
+	return over;
+}
+
+void registry_give_back(struct registry *registry, uint32_t tree)
+{
+	naming_forget(&registry->naming, tree);
+	trees_free(registry->kernel, tree);
+	registry->freed = true;
+}
+
+/* --- what is sought -------------------------------------------------------------------------- */
 
 /* Whether any tree asks for a walk by one of @flags; takes the requests. */
 static bool walk_wanted(struct registry *registry, uint32_t flags)
@@ -261,13 +249,10 @@ static void refused_seek(struct registry *registry, uint64_t now_ns)
 	registry->sought_ns = now_ns;
 }
 
-int registry_refresh(struct registry *registry, uint64_t now_ns, uint64_t budget_ns)
+int registry_seek(struct registry *registry, uint64_t now_ns, uint64_t budget_ns)
 {
 	int heirs, holders, threads;
 
-	naming_exchange(&registry->naming, 0);
-	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
-		tree_refresh(registry, slot, now_ns);
 	refused_seek(registry, now_ns);
 	heirs = naming_find_heirs(&registry->naming, now_ns);
 	naming_exchange(&registry->naming, budget_ns);
@@ -277,14 +262,13 @@ int registry_refresh(struct registry *registry, uint64_t now_ns, uint64_t budget
 	return heirs ? heirs : holders ? holders : threads;
 }
 
-int registry_adopt(struct registry *registry, uint64_t now_ns, uint64_t budget_ns)
+int registry_adopt(struct registry *registry, uint64_t budget_ns)
 {
 	int r;
 
 	registry->listeners_owed = true;
 	r = holders_find(registry, budget_ns);
 	registry->kernel->lost[DROP_WALK] += r != 0;
-	registry_refresh(registry, now_ns, budget_ns);
 	return r;
 }
 
