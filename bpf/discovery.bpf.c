@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Discovery: which processes are services (they listen on TCP), who belongs to them (their
+ * Discovery: which processes are services (they listen on TCP), which belong to them (their
  * descendants, from birth), and which sockets are theirs (storage on the listening socket, which
  * the kernel clones to each connection).
  */
@@ -151,7 +151,7 @@ static inline void connection_born(__u32 copy, struct sock *sk)
 	bpf_sk_storage_delete(&sockets, sk);
 }
 
-/* TCP is done with @sk, which nobody has open any more: its state goes with it. */
+/* TCP is done with @sk, which no process has open any more: its state goes with it. */
 SOFTIRQ_PROG("tp_btf/tcp_destroy_sock", discovery_destroy, struct sock *sk)
 {
 	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
@@ -276,7 +276,7 @@ static inline int handed_down(struct task_struct *leader_task, const struct tree
 /*
  * A process that holds a listener of a tree is part of it if it is in the founder's cgroup (workers
  * of a master); else it has been handed the socket by its init system, and is the service itself.
- * So is whoever holds the listener of a tree that has ended, or of none.
+ * So is a process that holds the listener of a tree that has ended, or of none.
  */
 static inline void holder_join(struct task_struct *task, struct sock *sk, struct tracked *tracked)
 {
@@ -304,8 +304,8 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 
 /*
  * A listener of Multipath TCP is not the socket of TCP on which it listens, and that one has no
- * descriptor: known is only where it listens. Who listens with it, after another process of the
- * same service, belongs to that one.
+ * descriptor: known is only where it listens. A process that listens with it, after another one of
+ * the same service, belongs to the tree of that one.
  */
 static inline void multipath_found(struct sock *sk, struct task_struct *task, __u64 walk)
 {

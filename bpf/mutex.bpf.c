@@ -27,8 +27,8 @@ static inline __u32 own_thread_id(struct task_struct *task)
 }
 
 /*
- * A page that is not there cannot be read. That is a mutex nobody has touched yet, or one that was
- * swapped out: either way nobody is in a hurry for it.
+ * A page that is not there cannot be read. That is a mutex no thread has touched yet, or one that
+ * was swapped out: either way no thread is in a hurry for it.
  */
 static inline __u32 mutex_held_now(struct task_struct *task, __u64 mutex, __u32 layout)
 {

@@ -91,7 +91,7 @@ static inline void stream_read(struct sock *sk, const struct tcp_sock *tcp, stru
 	};
 }
 
-/* The file of a socket, for who reads: it is known where the thread has read from there before. */
+/* The file of a socket, for a read: it is known where the thread has read from there before. */
 static inline struct file *reader_file(struct sock *sk, const struct tracked *tracked,
 				       const struct thread *thread)
 {

@@ -41,7 +41,7 @@ static inline __u32 shard_here(void)
 /* --- accounting ----------------------------------------------------------------------------- */
 
 /*
- * Everybody sees what is written before a step, then the step, then what is written after it. x86
+ * Every CPU sees what is written before a step, then the step, then what is written after it. x86
  * writes in this order by itself, so that the compiler is all that must keep it; elsewhere it takes
  * the only barrier that BPF has, an exchange: its JITs make it a full one.
  */

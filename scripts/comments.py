@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 Comments that name what is not there any more: a file, a function written as name(), a constant.
-Prints each, and ends with 1. What belongs to others is told by the first folder of a file (the
-kernel's, glibc's, ...), by the headers of this machine, or by ELSEWHERE.
+What belongs to others is told by the first folder of a file (the kernel's, glibc's, ...), by the
+headers of this machine, or by ELSEWHERE. And comments that do not name what they mean: "who" and
+"nobody", where it is a process, a thread or a client. Prints each, and ends with 1.
 """
 
 import re
@@ -15,9 +16,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("bpf", "dashboards", "exporter", "scripts", "tests")
 CODE = (".c", ".h", ".def", ".in", ".py", ".sh", ".proto")
-COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+# A text or a character of the code, which may look like a comment inside, or a comment.
+TOKEN = re.compile(
+    r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(?P<comment>/\*.*?\*/|//[^\n]*)""", re.DOTALL
+)
 FUNCTION = re.compile(r"\b([a-z_][a-z0-9_]*)\(\)")
 CONSTANT = re.compile(r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b")
+# Words for persons. In backquotes they are names, as that of the user `nobody`.
+PERSON = re.compile(
+    r"\b(?:[Ww]ho(?:m|ever|mever)?|(?:[Nn]o|[Ss]ome|[Aa]ny|[Ee]very)body|"
+    r"(?:[Ss]ome|[Aa]ny|[Ee]very)one)\b"
+)
+BACKQUOTED = re.compile(r"`[^`]*`")
 # Names of files that others have, without a folder.
 OTHER_FILES = ("UIDS-GIDS.md",)
 FILE = re.compile(r"\b([\w/.-]+\.(?:c|h|py|sh|def|md|txt|in))\b")
@@ -49,7 +59,17 @@ def own_files():
 def code_of(name):
     """The text of a file without its comments, which are what is checked."""
     text = (ROOT / name).read_text(errors="replace")
-    return COMMENT.sub(" ", text) if name.endswith((".c", ".h")) else text
+    if not name.endswith((".c", ".h")):
+        return text
+    return TOKEN.sub(lambda token: " " if token["comment"] else token[0], text)
+
+
+def comments_of(name):
+    """Each comment of a file, and its line."""
+    text = (ROOT / name).read_text()
+    for token in TOKEN.finditer(text):
+        if token["comment"]:
+            yield text.count("\n", 0, token.start()) + 1, token["comment"]
 
 
 @cache
@@ -70,6 +90,13 @@ def unknown(comment, files, words):
                 yield f"the {kind} {name}"
 
 
+def persons(comment):
+    """The words for persons, and how many lines behind the first of the comment."""
+    plain = BACKQUOTED.sub(lambda quoted: "`" * len(quoted[0]), comment)
+    for word in PERSON.finditer(plain):
+        yield comment.count("\n", 0, word.start()), word[0]
+
+
 def main():
     files = own_files()
     sources = [name for name in files if name.endswith((".c", ".h"))]
@@ -79,11 +106,12 @@ def main():
             words.update(re.findall(r"\w+", code_of(name)))
     failed = 0
     for name in sources:
-        text = (ROOT / name).read_text()
-        for match in COMMENT.finditer(text):
-            line = text.count("\n", 0, match.start()) + 1
-            for what in unknown(match[0], files, words):
+        for line, comment in comments_of(name):
+            for what in unknown(comment, files, words):
                 print(f"{name}:{line}: names {what}, which is not there")
+                failed = 1
+            for behind, word in persons(comment):
+                print(f'{name}:{line + behind}: says "{word}": name what is meant')
                 failed = 1
     return failed
 

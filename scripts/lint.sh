@@ -166,7 +166,7 @@ folder_readmes() { # folders of fixtures and of what programs make are below the
 	return "$failed"
 }
 
-comments() { # what they name is there
+comments() { # what they name is there, and what they mean is named
 	"$PYTHON" -B scripts/comments.py
 }
 

@@ -25,9 +25,9 @@ static inline __u32 user_share_index(__u32 user)
 }
 
 /*
- * Whether a user who has @mine of the @used entries of a table with room for @max gets no more:
- * once half the table is taken, nobody has more than a quarter, and the last eighth is root's. So
- * no user keeps others out of it, and all users together do not keep out what root runs.
+ * Whether a user that has @mine of the @used entries of a table with room for @max gets no more:
+ * once half the table is taken, no user gets beyond a quarter, and the last eighth is root's. So no
+ * user keeps others out of it, and all users together do not keep out what root runs.
  */
 static inline int share_refused(__u32 user, __u32 mine, __u32 used, __u32 max)
 {

@@ -34,10 +34,10 @@ struct tracked {
 	__u32 port;
 	__u32 accepted; /* counted by io_model: ACCEPTED_ */
 	__u8 adopted; /* found open at start, nothing known of its present request */
-	__u8 blocks; /* who reads from it waits: no event loop does so */
+	__u8 blocks; /* reads from it block: no event loop does so */
 	__u16 held; /* of QUOTA_SOCKETS: HELD_ */
 	__u32 drops; /* listener: sk_drops already counted */
-	__u32 sought; /* listener: a walk was asked to find who holds it */
+	__u32 sought; /* listener: a walk was asked to find its holder */
 	__u32 waited; /* its accept wait is counted; syscall backend */
 	struct bytes bytes; /* socket backend */
 	__u64 born_ns; /* it was made, for the ACK that ended the handshake or for a SYN with data

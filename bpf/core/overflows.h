@@ -81,7 +81,7 @@ static inline void namespace_count(const struct sock *sk, struct listen_counts *
 
 static const struct namespace namespace_empty;
 
-/* @sk is tracked from now on: what its namespace has counted until now is nobody's. */
+/* @sk is tracked from now on: what its namespace counted before the first one is no listener's. */
 static inline void namespace_enter(const struct sock *sk)
 {
 	__u64 key = namespace_key(sk);

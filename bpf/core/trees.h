@@ -212,7 +212,7 @@ static inline __u32 tree_of(struct task_struct *task)
 	return leader ? leader->tree : 0;
 }
 
-/* Who started it: a program that has other rights than its user is the user's as well. */
+/* The user that started it: a program that has other rights than its user is the user's as well. */
 static inline __u32 user_of(struct task_struct *task)
 {
 	return BPF_CORE_READ(task, real_cred, uid.val); /* copied as in cgroup_of() */

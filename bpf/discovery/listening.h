@@ -19,7 +19,7 @@ struct listening_key {
 struct listening {
 	__u32 tree;
 	__u32 multipath; /* its connections have no state from their listener */
-	__u64 start_ns; /* of who founded the tree */
+	__u64 start_ns; /* of the tree's founder */
 	__u64 walk; /* that has met it last */
 };
 
@@ -40,7 +40,7 @@ static inline struct listening_key listening_at(const struct sock *sk)
 				       .port = sk->__sk_common.skc_num };
 }
 
-/* The tree of who listens there; NULL if it has ended. */
+/* The tree that listens there; NULL if it has ended. */
 static inline struct tree *listening_owner(const struct listening *found)
 {
 	struct tree *tree = tree_at(found->tree);
@@ -72,9 +72,9 @@ static long listening_forget(struct bpf_map *map, const struct listening_key *ke
 }
 
 /*
- * Once the connections have been walked nobody asks for a listener but one of Multipath TCP, and
- * for that as long as walks of listeners meet it: @walk has come to its end, or is 0 for another
- * walk. All others give their places back.
+ * Once the connections have been walked no listener is looked up but one of Multipath TCP, and that
+ * as long as walks of listeners meet it: @walk has come to its end, or is 0 for another walk. All
+ * others give their places back.
  */
 static inline void listening_clean(__u64 walk)
 {

@@ -61,7 +61,7 @@ enum {
 #define IPPROTO_TCP 6
 #define IPPROTO_MPTCP 262
 #define SOCK_DONE 1 /* bit of skc_flags: a FIN has come */
-#define SOCK_NOSPACE 2 /* bit of socket.flags: who sends waits for room */
+#define SOCK_NOSPACE 2 /* bit of socket.flags: a sender waits for room */
 #define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */
 #define TIF_32BIT (1UL << 22) /* arch/arm64/include/asm/thread_info.h */
 

@@ -40,8 +40,8 @@ static inline int binding_lasts(const struct thread *thread, const struct conn *
 
 /*
  * How far the request is that @thread is in; @conn is a copy of what is at thread->request. After
- * the answer has begun only who sends it is in the request, until he goes and waits for work; with
- * one more send he is back.
+ * the answer has begun only the thread that sends it is in the request, until it goes and waits for
+ * work; with one more send it is back.
  */
 static inline __u32 binding_part(const struct thread *thread, __u64 thread_addr,
 				 const struct conn *conn)
@@ -55,8 +55,8 @@ static inline __u32 binding_part(const struct thread *thread, __u64 thread_addr,
 }
 
 /*
- * Whether who has read the request in service on @conn, which is at @conn_addr, is not at it any
- * more, though nothing was sent; @thread is a copy of what is at conn->thread.
+ * Whether the thread that has read the request in service on @conn, which is at @conn_addr, is not
+ * at it any more, though nothing was sent; @thread is a copy of what is at conn->thread.
  */
 static inline int binding_left(const struct conn *conn, __u64 conn_addr,
 			       const struct thread *thread)
@@ -93,8 +93,8 @@ static inline __u32 binding_held(const struct conn *conn, __u64 conn_addr,
 /*
  * Whether what @thread was blocked for is over while it sleeps on: another thread has answered the
  * request, or, if it is @parked, has gone on to the next one of the connection. *end_ns becomes
- * when, 0 if that is not known. A request that nobody has answered is not over when its client has
- * gone: who works for it is not free.
+ * when, 0 if that is not known. A request without an answer is not over when its client has gone:
+ * the thread that works for it is not free.
  */
 static inline int binding_over(const struct thread *thread, __u64 thread_addr,
 			       const struct conn *conn, int parked, __u64 *end_ns)
@@ -114,7 +114,7 @@ static inline int binding_over(const struct thread *thread, __u64 thread_addr,
 /*
  * The time at which a wait is said to be over that ended at @end_ns (0: not known): within the
  * state that began at @since_ns, and not before it was judged last, when it was not over yet. What
- * is not known is taken for early: whoever waits for work must not look busy.
+ * is not known is taken for early: a thread that waits for work must not look busy.
  */
 static inline __u64 binding_end(__u64 end_ns, __u64 since_ns, __u64 judged_ns, __u64 now)
 {

@@ -3,9 +3,9 @@
  * Bytes of one connection, as TCP's own sequence numbers tell them: how far they are counted, and
  * how many more there are. No hook, no helper, no map; the caller brings the numbers.
  *
- * Whoever counts takes the number up to which it was counted before in exchange for its own. So
- * all that is ever added comes to the last number less the first, whoever passes whom: who was
- * slow takes back what the faster one has added too much.
+ * A caller that counts takes the number up to which it was counted before in exchange for its own.
+ * So all that is ever added comes to the last number less the first, whichever passes the other:
+ * the slow one takes back what the faster one has added too much.
  */
 #ifndef WORKLOAD_MACHINE_BYTES_H
 #define WORKLOAD_MACHINE_BYTES_H
@@ -47,7 +47,7 @@ static inline void bytes_all_sent(struct bytes *bytes)
 	__sync_val_compare_and_swap(&bytes->counts, BYTES_COUNTED, BYTES_READ_ONLY);
 }
 
-/* How many more there are since somebody counted; fewer than none to take back. */
+/* How many more there are since the last count; fewer than none to take back. */
 static inline __s64 bytes_read(struct bytes *bytes, __u32 read_seq)
 {
 	if (bytes->counts != BYTES_COUNTED && bytes->counts != BYTES_READ_ONLY)

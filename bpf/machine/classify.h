@@ -126,7 +126,7 @@ static inline __u32 classify_target(const struct sleeper *sleeper)
 	return target_is_socket(sleeper) ? STATE_NETWORK : STATE_WAIT;
 }
 
-/* Who reads from its client, or from a socket outside of a request, waits for work. */
+/* A thread that reads from its client, or from a socket outside of a request, waits for work. */
 static inline __u32 classify_read(const struct sleeper *sleeper)
 {
 	return sleeper->target == TARGET_CLIENT ? STATE_IDLE : classify_target(sleeper);
@@ -139,7 +139,7 @@ static inline __u32 classify_receive(const struct sleeper *sleeper)
 	return sleeper->in_request ? STATE_NETWORK : STATE_IDLE;
 }
 
-/* Nobody waits for work by writing. */
+/* No thread waits for work by writing. */
 static inline __u32 classify_write(const struct sleeper *sleeper)
 {
 	if (sleeper->target == TARGET_CLIENT || target_is_socket(sleeper))
@@ -355,7 +355,7 @@ static inline int syscall_parks(__s64 number)
 	return number == SYS_FUTEX || number == SYS_FUTEX_WAIT || number == SYS_FUTEX_WAITV;
 }
 
-/* By these nobody waits for work. */
+/* By these no thread waits for work. */
 static inline int syscall_writes(__s64 number)
 {
 	return number == SYS_WRITE || number == SYS_WRITEV || number == SYS_SENDFILE;

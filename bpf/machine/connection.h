@@ -24,7 +24,7 @@
 #define CONN_MULTIPLEXED 3U /* open, and its turns are not its requests */
 
 /* Values of protocol: what the first read has begun with, and what has been learned since. */
-#define PROTOCOL_NEW 0U /* nobody has seen a read yet */
+#define PROTOCOL_NEW 0U /* no read has been seen yet */
 #define PROTOCOL_OTHER 1U /* not known */
 #define PROTOCOL_ONE_WAY 2U /* nor this one, and the client waits for no answers */
 #define PROTOCOL_TLS 3U
@@ -76,7 +76,7 @@ struct conn {
 	__u64 settled_ns; /* last send of the request that the sweep ended last; 0 if none */
 	__u32 start_seq; /* what had been sent before it, or nothing (tcp_sock.write_seq) */
 	__u32 closed;
-	__u64 thread; /* who is at the request: address of its struct thread, or 0 */
+	__u64 thread; /* the thread at the request: address of its struct thread, or 0 */
 	__u32 tid; /* and its id */
 	__u8 paused : 1; /* its answer has come in pieces, with time between */
 	__u8 head : 3; /* an interim answer before its own is under way: HEAD_, see answers.h */
@@ -120,7 +120,7 @@ struct stream {
 	int leaving; /* the server closes, of its own accord */
 	int reset; /* the client has reset it */
 	int quiet; /* its endpoint has answered nothing yet */
-	int left; /* who has read the request in service has gone to wait for work since */
+	int left; /* the thread that read the request in service is not at it any more */
 	__u64 opened_ns; /* its client waits since then for the server to speak first; 0: not so */
 };
 
@@ -148,7 +148,7 @@ struct sending {
 	__u32 begins; /* BEGINS_, where conn_asks_sent_bytes() */
 	int full; /* there was no room for all of it */
 	int left; /* as in struct stream, where conn_asks_left() */
-	__u64 over; /* the phase in which nobody was at the answer any more; see conn_asks_over() */
+	__u64 over; /* the phase whose answer no thread is at any more; see conn_asks_over() */
 	__u64 opened_ns; /* as in struct stream, where conn_is_new() */
 	__u64 socket; /* as in struct reading */
 };

@@ -33,7 +33,7 @@ struct futex_wait {
 	__u32 own_frame; /* the word is in the frame of the function that waits */
 };
 
-/* What there is to see in the memory of who waits; what cannot be read is 0. */
+/* What there is to see in the memory of a thread that waits; what cannot be read is 0. */
 struct futex_sight {
 	union { /* one of them, as is asked */
 		__u64 code[4]; /* up to the end of the instruction that made the system call */
@@ -250,7 +250,7 @@ static inline __u64 futex_rwlock(const struct futex_wait *wait)
 #define RWLOCK_WRLOCKED 2U
 #define RWLOCK_READERS(readers) ((readers) >> 3)
 
-/* Whether it may be one, whoever has it. */
+/* Whether it may be one, held or free. */
 static inline int rwlock_fits(const struct futex_wait *wait, const __u32 rwlock[8])
 {
 	__u32 shared = !(wait->op & FUTEX_PRIVATE_FLAG);
@@ -259,7 +259,7 @@ static inline int rwlock_fits(const struct futex_wait *wait, const __u32 rwlock[
 }
 
 /*
- * Somebody has it, and in the way in which this one waits: a reader for the end of the writers'
+ * A thread has it, and in the way in which this one waits: a reader for the end of the writers'
  * phase, a writer for its beginning, or for another writer; a reader that must let writers pass
  * waits on `readers` itself.
  */
@@ -292,7 +292,7 @@ static inline int futex_rwlock_is_lock(const struct futex_wait *wait,
  * parking_lot parks each thread on a word of its own, before which it says for what (struct
  * ThreadData of parking_lot_core): key, next_in_queue, unpark_token (0 or 1), park_token; behind it
  * whether there is a timeout. The key is the address of a condition variable, a mutex (one byte) or
- * a rwlock (one word), there with a bit set for who waits for the last readers to leave.
+ * a rwlock (one word), there with a bit set for a writer that waits for the last readers to leave.
  */
 #define PARKING_LOT_PARKED 2U /* bit of a mutex: others wait */
 #define PARKING_LOT_WAITERS 3ULL /* bits of a rwlock: others wait */
@@ -326,8 +326,8 @@ static inline int futex_key_is_lock(const struct futex_wait *wait, const struct 
 /* --- by what becomes of the word -------------------------------------------------------------- */
 
 /*
- * Rust's RwLock: a word of state, and behind it one that writers wait for, a counter. Who has it is
- * in the low bits: a number of readers, or all bits for a writer.
+ * Rust's RwLock: a word of state, and behind it one that writers wait for, a counter. The low bits
+ * tell its holders: a number of readers, or all bits for a writer.
  */
 #define RUST_WRITERS_WAIT 0x80000000U
 #define RUST_READERS_WAIT 0x40000000U

@@ -6,9 +6,9 @@
 #include "machine/connection.h"
 
 /*
- * Bytes and the end of the client (FIN) within this time are a goodbye: nobody waits for the answer
- * to a request for so short a time only. A client needs microseconds between the two, or a few
- * milliseconds if it loses its CPU in between.
+ * Bytes and the end of the client (FIN) within this time are a goodbye: no client waits for the
+ * answer to a request for so short a time only. A client needs microseconds between the two, or a
+ * few milliseconds if it loses its CPU in between.
  */
 #define GOODBYE_NS 10000000ULL
 

@@ -20,11 +20,11 @@ struct mutex_call {
 	__u64 start_ns; /* 0: it is in none */
 	__u64 sp; /* the stack pointer as it will be at the return */
 	__u32 function;
-	__u32 held; /* someone else had the lock */
+	__u32 held; /* another thread had the lock */
 };
 
 /*
- * Whether someone else than @self, the caller's thread id in its own pid namespace, holds the
+ * Whether another thread than @self, the caller's thread id in its own pid namespace, holds the
  * mutex that begins with @words.
  *
  * glibc (sysdeps/nptl/bits/struct_mutex.h): lock, count, owner. musl (src/internal/pthread_impl.h):
@@ -82,8 +82,8 @@ static inline __u32 mutex_leave(struct mutex_call *call, __u64 sp, __s32 result,
 
 /*
  * A thread blocks. Returns whether it does so on the lock that the call wants, which then tells of
- * the wait: the lock may have been taken by someone else just after the entry. If it is idle there
- * it waits for its turn to accept (classify_lock()), which is no wait for a lock.
+ * the wait: the lock may have been taken by another thread just after the entry. If it is idle
+ * there it waits for its turn to accept (classify_lock()), which is no wait for a lock.
  */
 static inline int mutex_block(struct mutex_call *call, __u32 state, __u64 sp)
 {

@@ -33,7 +33,7 @@ static inline int conn_is_greeted(const struct conn *conn)
 	return conn->greeted && !conn->read_ns;
 }
 
-/* A client has left that waited to be greeted, unless it only wanted to know who listens. */
+/* A client has left that waited to be greeted, unless it only checked that a server listens. */
 static inline __u32 conn_gave_up(const struct conn *conn, __u64 opened_ns)
 {
 	return conn_goodbye(conn, opened_ns) ? 0 : REQUEST_ABANDONED_QUEUED;

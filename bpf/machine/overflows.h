@@ -21,7 +21,7 @@ struct listen_counts {
 	__u64 deferred;
 };
 
-/* As many as there are left, but at most @most. If someone else takes some just now: none. */
+/* As many as there are left, but at most @most. If another caller takes some just now: none. */
 static inline __u32 counts_take(__u64 *given, __u64 total, __u32 most)
 {
 	__u64 before = *given, left = total - before;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a proxy sends before the first bytes of its client: the PROXY protocol, which tells who that
- * is. It is no request and has no answer, and what comes behind it is of any protocol. No hook, no
- * helper, no map; the caller brings the bytes.
+ * What a proxy sends before the first bytes of its client: the PROXY protocol, which tells that
+ * client's address. It is no request and has no answer, and what comes behind it is of any
+ * protocol. No hook, no helper, no map; the caller brings the bytes.
  *
  * HAProxy, doc/proxy-protocol.txt, sections 2.1 (version 1: a line of at most 107 characters) and
  * 2.2 (version 2: a signature, a command, a family, and the length of what follows, 16 bytes).

@@ -19,7 +19,7 @@
 #include "abi/kernel_types.h"
 
 /* What bytes begin with. */
-#define BEGINS_UNSEEN 0U /* nobody has looked, or could */
+#define BEGINS_UNSEEN 0U /* not looked at, or out of reach */
 #define BEGINS_OTHER 1U
 #define BEGINS_REQUEST 2U /* HTTP/1: without a body, as a rule */
 #define BEGINS_UPLOAD 3U /* HTTP/1: with a body, as a rule */

@@ -5,8 +5,8 @@
  *
  * Events come from different contexts at the same time: data arrives in softirq, one thread reads,
  * another may send, the sweep settles. So the two words that decide are only ever exchanged or
- * compared and swapped: arrived_ns (who takes the waiting request) and phase (who ends the one in
- * progress). Whoever wins does the work, and it is done once.
+ * compared and swapped: arrived_ns (which event takes the waiting request) and phase (which event
+ * ends the one in progress). The event that wins does the work, and it is done once.
  */
 #ifndef WORKLOAD_MACHINE_REQUESTS_H
 #define WORKLOAD_MACHINE_REQUESTS_H
@@ -202,7 +202,7 @@ static inline __u32 conn_read(struct conn *conn, const struct reading *reading,
 		    start)
 			return 0; /* another read was first */
 	} else {
-		/* Before the phase: whoever finds a request in service compares with it. */
+		/* Before the phase: events that find a request in service compare with it. */
 		conn->start_seq = reading->sent_seq;
 	}
 	phase = __sync_lock_test_and_set(&conn->phase, PHASE_SERVICE);
@@ -255,7 +255,7 @@ static inline __u32 conn_read_with_rest(struct conn *conn, __u64 becomes, struct
 /*
  * The stamp of the bytes that wait, or 0; with the first send of an answer, on which they have no
  * bearing, 0 too. A send asks for it and only then whether any bytes are unread: the other way
- * round, bytes that come in between would look as if somebody had read them.
+ * round, bytes that come in between would look as if they had been read.
  */
 static inline __u64 conn_waiting(const struct conn *conn)
 {
@@ -353,7 +353,7 @@ static inline int conn_has_message(const struct conn *conn, const struct stream 
 	       (conn->protocol == PROTOCOL_OTHER && stream->quiet);
 }
 
-/* Whether it is one: who has read it waits for work again. */
+/* Whether it is one: the thread that has read it is not at it any more. */
 static inline int conn_wants_no_answer(const struct conn *conn, const struct stream *stream)
 {
 	return stream->left && conn_has_message(conn, stream);
@@ -399,10 +399,10 @@ static inline __u32 conn_left_by_both(struct conn *conn, __u64 now, int crossed)
 }
 
 /*
- * No more answers can be sent. If no bytes that arrived are left, somebody has taken them on a way
- * that no hook sees. What had come before the answer was sent belongs to the answered request: a
- * body that the server did not want. What came at the very end of that answer did not: the end is
- * no earlier than the last transmission (left_ns()).
+ * No more answers can be sent. If no bytes that arrived are left, they were taken on a way that no
+ * hook sees. What had come before the answer was sent belongs to the answered request: a body that
+ * the server did not want. What came at the very end of that answer did not: the end is no earlier
+ * than the last transmission (left_ns()).
  */
 static inline __u32 conn_closed(struct conn *conn, __u64 now, const struct stream *stream,
 				struct request *ended)
@@ -435,8 +435,8 @@ static inline __u32 conn_closed(struct conn *conn, __u64 now, const struct strea
 
 /*
  * Whether the server is still handing over what it sends: it waits for room, or its send has given
- * bytes to TCP and has not returned. Where nobody has told of bytes that were there at the last
- * sweep already, no hook saw their send.
+ * bytes to TCP and has not returned. Bytes that were there at the last sweep already, and of which
+ * no hook has told, were sent unseen.
  */
 static inline int conn_sends(struct conn *conn, const struct stream *stream)
 {

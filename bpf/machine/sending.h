@@ -26,8 +26,8 @@ static inline int conn_pauses(const struct conn *conn, __u64 now)
 
 /*
  * Whether it takes the threads to tell if a send at @now still belongs to the answer of @phase: one
- * that is so old has ended, unless somebody is at it, or waits for room to go on. The sweep asks
- * the same, so that nothing depends on when it passes.
+ * that is so old has ended, unless a thread is at it, or the server waits for room to go on. The
+ * sweep asks the same, so that nothing depends on when it passes.
  */
 static inline int conn_asks_over(const struct conn *conn, __u64 phase, __u64 now)
 {
@@ -56,7 +56,7 @@ static inline int conn_asks_sent_bytes(const struct conn *conn, const struct sen
 	return conn_may_answer_rest(conn) || (!conn->interim && conn_pauses(conn, sending->now));
 }
 
-/* Whether it takes the sending thread to tell: who has waited since the read does not answer. */
+/* Whether it takes the sending thread to tell: one that waited since the read does not answer. */
 static inline int conn_asks_left(const struct conn *conn)
 {
 	return conn->protocol == PROTOCOL_ONE_WAY && conn->phase == PHASE_SERVICE;

@@ -24,8 +24,8 @@ struct word_wait {
 enum { TURN_SLEPT = 1, TURN_KNOWN = 2, TURN_TAKEN = 4 };
 
 /*
- * One thread. `where` is pool and state in one word, only ever exchanged or compared and swapped:
- * whoever replaces a value accounts for leaving it, so that the pools' sums hold whatever races.
+ * One thread. `where` is pool and state in one word, only ever exchanged or compared and swapped: a
+ * program that replaces a value accounts for leaving it, so the pools' sums hold whatever races.
  *
  * A thread is woken on another CPU than it runs on: what that needs is first, on one cache line.
  */
@@ -45,7 +45,7 @@ struct thread {
 	__u64 client; /* the file of that connection, an address; 0: none */
 	__u64 left_ns; /* when it last went to wait for work */
 	__u16 by_send; /* it answers a request that another thread has read */
-	__u16 blocks; /* the connection of its request blocks who reads: it is no event loop */
+	__u16 blocks; /* reads from its request's connection block: it is no event loop */
 	__u32 turns; /* TURN_: which parts of `turn` mean something */
 	__u64 lock_addr; /* the episode: which lock, */
 	__u64 lock_start_ns; /* first switch-out (0: no episode), */

@@ -89,11 +89,11 @@ static inline __u64 word_judge(__u64 known, __u32 expected, __u32 now)
 /* --- turns ------------------------------------------------------------------------------------ */
 
 /*
- * Workers may take turns to wait for work: who has a lock does so, and the others wait for the lock
- * (`rx.lock().unwrap().recv()` in Rust). Which lock that is shows when a thread that was woken at
- * it goes to wait for work with the lock still in its hands. Whose a lock is cannot be read
- * everywhere, but who gives it back makes it free or wakes the next one: it is still the thread's
- * if the word shows what it has shown before, and nobody else has been woken at it since.
+ * Workers may take turns to wait for work: the one that has a lock does so, and the others wait for
+ * the lock (`rx.lock().unwrap().recv()` in Rust). Which lock that is shows when a thread that was
+ * woken at it goes to wait for work with the lock still in its hands. Whose a lock is cannot be
+ * read everywhere, but giving it back makes it free or wakes the next one: it is still the thread's
+ * if the word shows what it has shown before, and no other thread has been woken at it since.
  */
 struct word_turn {
 	/* TURN_SLEPT: the lock at which a thread slept, and has not slept elsewhere since; */
@@ -131,8 +131,8 @@ static inline int word_turn_lasts(const struct word_turn *turn, __u64 known, __u
 
 /*
  * What the memory says of a lock when a thread that was woken at it goes to sleep elsewhere:
- * waiting for work with the lock in its hands, if @turn. Where there is always work, who gets the
- * lock does not wait with it: then it is a lock like any other, and contended.
+ * waiting for work with the lock in its hands, if @turn. Where there is always work, the thread
+ * that gets the lock does not wait with it: then it is a lock like any other, and contended.
  */
 static inline __u64 word_judge_turn(__u64 known, int turn)
 {
@@ -147,8 +147,8 @@ static inline __u64 word_judge_turn(__u64 known, int turn)
 
 /*
  * The same when a thread goes to wait for work that has not slept at the lock before, but has in
- * former times; the word shows @now. If somebody has the lock now, and turns are taken at it, it is
- * this thread: there was too much work before, and now there is none.
+ * former times; the word shows @now. If the lock is held now, and turns are taken at it, this
+ * thread holds it: there was too much work before, and now there is none.
  */
 static inline __u64 word_judge_free_turn(__u64 known, __u32 now)
 {

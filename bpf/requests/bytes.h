@@ -21,7 +21,7 @@ static inline void bytes_find_begin(struct bytes *bytes, const struct tcp_sock *
 			    tcp->snd_una - (__u32)tcp->bytes_acked);
 }
 
-/* A FIN has a sequence number; who has read to the end has read it too, and it is no byte. */
+/* A FIN has a sequence number; a read to the end has taken it too, and it is no byte. */
 static inline __u32 bytes_read_to(const struct sock *sk, const struct tcp_sock *tcp)
 {
 	__u32 read_seq = tcp->copied_seq;

@@ -257,7 +257,7 @@ static inline void connection_answers(struct tracked *tracked)
 			       (opening_is_client_s(&tracked->conn) ? LEARNED_CLIENT_FIRST : 0));
 }
 
-/* What is at conn->thread; 0: nobody, or it cannot be read. */
+/* What is at conn->thread; 0: no thread, or it cannot be read. */
 static inline int connection_thread(const struct conn *conn, struct thread *thread)
 {
 	return conn->thread &&
@@ -286,9 +286,9 @@ static inline int sender_left(const struct tracked *tracked)
 }
 
 /*
- * Whether nobody is at the answer any more after which the current task sends now. A send that
- * blocks is told when it returns, and began who knows when: of those it has to be known that the
- * thread has not slept in this one.
+ * Whether no thread is at the answer any more after which the current task sends now. A send that
+ * blocks is told when it returns, and may have begun long before: of those it has to be known that
+ * the thread has not slept in this one.
  */
 static inline int sender_resumes(const struct tracked *tracked, __u64 now)
 {
@@ -354,7 +354,7 @@ static inline void connection_read_unmeasured(struct tracked *tracked, struct th
 		thread_serves(thread);
 }
 
-/* Whether someone sends who has neither read the request nor sent before. */
+/* Whether the sender is another thread than the last one that read the request or sent. */
 static inline int sender_is_new(const struct tracked *tracked, const struct task_struct *task)
 {
 	return tracked->conn.tid != (__u32)task->pid;

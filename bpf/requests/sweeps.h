@@ -8,9 +8,9 @@
 #include "requests/requests.h"
 
 /*
- * The workload of a listener was retired: a walk finds who holds it. Asked for once, as nobody may:
- * then it is the kernel's own (nfsd), or on its way from one process to another, which asks when it
- * reads.
+ * The workload of a listener was retired: a walk finds its holder. Asked for once, as no process
+ * may hold it: then it is the kernel's own (nfsd), or on its way from one process to another, which
+ * asks when it reads.
  */
 static inline void listener_seek(struct tracked *tracked)
 {

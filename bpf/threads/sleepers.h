@@ -222,7 +222,7 @@ static inline __u32 thread_part(struct thread *thread)
 }
 
 /*
- * What the system call of @sleeper has to do with the request of @thread. Most who block wait for
+ * What the system call of @sleeper has to do with the request of @thread. Most threads block for
  * events, or for their own client, and are idle whatever their request: they are not asked for it.
  */
 static inline void sleeper_place(struct thread *thread, struct sleeper *sleeper)

@@ -108,7 +108,7 @@ static inline int turn_matters(const struct thread *thread, const struct sleeper
 	return thread->turns || sleeper->lock || word_may_be(thread);
 }
 
-/* The current task goes to sleep, in @state if nobody takes turns. Returns its state. */
+/* The current task goes to sleep, in @state unless it waits for its turn. Returns its state. */
 VERIFIED_ALONE int turn_take(struct thread *thread, struct sleeper *sleeper, __u32 state)
 {
 	__u64 lock;

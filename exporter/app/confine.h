@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the exporter gives up what it does not need any more, in the right order: users are found
- * first, the namer starts before anything is loaded, the rest when all is attached and nobody is
+ * first, the namer starts before anything is loaded, the rest when all is attached and no client is
  * served yet. These functions log what went wrong.
  */
 #ifndef WORKLOAD_APP_CONFINE_H
@@ -17,19 +17,19 @@
 #include "security/sandbox.h"
 
 struct confine_options {
-	const char *user; /* to become; NULL: stay who we are */
+	const char *user; /* to become; NULL: keep the present one */
 	enum sandbox_mode sandbox;
 	const char *proc_root; /* borrowed while the namer lives */
 };
 
 struct confinement {
-	struct user user; /* of who serves */
-	struct user helper; /* of the namer and of who compares passwords */
+	struct user user; /* of the process that serves */
+	struct user helper; /* of the namer and of the process that compares passwords */
 	enum sandbox_mode sandbox;
 	struct namer *namer; /* owned by the caller: namer_stop() */
 };
 
-/* Finds out whom to become, before any process is started. 0 or -errno. */
+/* Finds the users to become, before any process is started. 0 or -errno. */
 int confine_find_users(struct confinement *confinement, const struct confine_options *options,
 		       const struct log *log);
 
@@ -47,7 +47,7 @@ int confine_enter(struct confinement *confinement, struct kernel *kernel,
 
 /*
  * Whether the namer still lives; call it when its descriptor is readable, and no more once it is
- * false. Without the namer the exporter goes on: units and containers are known to everybody.
+ * false. Without the namer the exporter goes on: every user may know units and containers.
  */
 bool confine_check(struct confinement *confinement, const struct log *log);
 

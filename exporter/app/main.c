@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Wiring: flags, what is loaded, who is watched, and what the loop waits for: scrapes, new or ended
- * services, and signals. One thread.
+ * Wiring: flags, what is loaded, what is watched, and what the loop waits for: scrapes, new or
+ * ended services, and signals. One thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -99,7 +99,7 @@ static int page_health(void *arg, const struct http_request *request, struct htt
 
 /* --- start ---------------------------------------------------------------------------------- */
 
-/* What runs already: its listeners, who they are, and their connections. */
+/* What runs already: its listeners, their names, and their connections. */
 static void adopt_running(struct app *app)
 {
 	int r = collector_adopt(&app->collector, clock_monotonic_ns(), ADOPT_NS);
@@ -331,7 +331,7 @@ static void app_stop(struct app *app)
 	config_free(&app->config);
 }
 
-/* One that is too low would be noticed only when nobody can be served any more. */
+/* One that is too low would be noticed only when no client can be served any more. */
 static int descriptors_check(const struct app *app)
 {
 	uint64_t limit = 0;

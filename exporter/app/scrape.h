@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers to scrapes: what was asked for (format, coding, collectors, budget), from one snapshot
- * for all who asked before it was taken, and one rendering for all who asked for the same.
+ * for all requests that came before it was taken, and one rendering for all that ask for the same.
  *
  * An answer is never made of facts that are older than its request. So answers are only shared by
  * requests that waited together, and once none waits there is nothing to keep: scrape_forget().

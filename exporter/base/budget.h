@@ -21,8 +21,8 @@ struct budget_cost {
 /*
  * Does @step, an expression that is 0 or -errno, if it will be done by the deadline: it is expected
  * to take as long as it took last. Each time that is too long it is expected to take a quarter
- * less, so that it is tried again, if no other answer has the time for it. What @step is, or
- * -ETIME. Steps do not nest.
+ * less, so that it is tried again, even if no answer has the time that it took last. What @step
+ * is, or -ETIME. Steps do not nest.
  */
 #define BUDGET_STEP(budget, cost, step) \
 	(budget_begin(budget, cost) ? budget_end(budget, cost, step) : -ETIME)

@@ -24,8 +24,8 @@ struct buffer {
 	}
 
 /*
- * Room for @len more bytes, behind those in use: whoever writes @n of them adds @n to buffer->len.
- * NULL with the error set.
+ * Room for @len more bytes, behind those in use: a caller that writes @n of them adds @n to
+ * buffer->len. NULL with the error set.
  */
 char *buffer_reserve(struct buffer *buffer, size_t len);
 

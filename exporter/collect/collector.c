@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "collect/self.h"
 
-#define REFRESH_BUDGET_NS 15000000ULL /* for answers who services are */
+#define REFRESH_BUDGET_NS 15000000ULL /* for answers of the namer */
 
 /* --- trees ----------------------------------------------------------------------------------- */
 
@@ -73,7 +73,7 @@ static int collect_feature(const struct collector *collector, size_t id,
 	return features_table[id]->collect(collector->features->states[id], collection);
 }
 
-/* What nobody can ask for, and is on, goes along with what it needs. */
+/* What no request can ask for, and is on, goes along with what it needs. */
 static bool goes_along(const struct collector *collector, size_t id, const struct feature *with)
 {
 	const struct feature *feature = features_table[id];

@@ -41,8 +41,8 @@ static bool proc_is_initial(int self_fd)
 }
 
 /*
- * kthreadd always exists in the initial PID namespace and is root's: hidepid hides it from whom it
- * hides other users. (Process 1 may have a protection of its own.)
+ * kthreadd always exists in the initial PID namespace and is root's: hidepid hides it from every
+ * process from which it hides other users. (Process 1 may have a protection of its own.)
  */
 static bool proc_shows_others(const char *proc_root)
 {

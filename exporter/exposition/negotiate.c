@@ -46,7 +46,7 @@ static const char *skip_space(const char *at)
 	return at + strspn(at, " \t");
 }
 
-/* A token, or anything else up to a separator: who compares it decides whether it is any good. */
+/* A token, or anything else up to a separator: the caller decides whether it is any good. */
 static struct span take_word(const char **at)
 {
 	struct span word = { .text = *at, .len = strcspn(*at, " \t,;=\"") };

@@ -5,7 +5,7 @@
  *
  * Numbers are written from integers: exact decimals, no floating point, no locale. Label values are
  * escaped, and each byte that is not UTF-8 or a control character becomes U+FFFD: names that differ
- * only in such bytes read alike, so who makes the rows of a snapshot must merge them first
+ * only in such bytes read alike, so the maker of a snapshot's rows must merge them first
  * (base/utf8.h).
  */
 #ifndef WORKLOAD_EXPOSITION_SERIES_H

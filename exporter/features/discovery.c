@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Discovery: who listens, and who belongs to whom. It measures nothing by itself; all other
- * features ask it whose an event is.
+ * Discovery: which processes listen, and which tree each process belongs to. It measures nothing by
+ * itself; all other features ask it whose an event is.
  */
 #include <errno.h>
 #include <stdlib.h>

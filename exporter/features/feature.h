@@ -96,8 +96,8 @@ struct feature {
 };
 
 /*
- * The workload that @row, read from a slot of @tree, belongs to. Rows of nobody (tree 0) are those
- * of `other`, and shown once something is in them.
+ * The workload that @row, read from a slot of @tree, belongs to. Rows of no tree (0) are those of
+ * `other`, and shown once something is in them.
  */
 bool collection_find(const struct collection *collection, uint32_t tree, const void *row,
 		     size_t row_bytes, ledger_handle *handle);

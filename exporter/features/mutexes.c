@@ -23,7 +23,7 @@
 #define EXAMINED_PER_REFRESH 16
 #define REMOVERS_MAX 64
 
-/* What a thread removes, and whom it tells. */
+/* What a thread removes, and what it posts then. */
 struct removal {
 	struct uprobes *uprobes;
 	sem_t *removed;
@@ -234,7 +234,7 @@ static void process_examine(struct mutexes *mutexes, struct process *process, ui
 	mutexes->note(mutexes->arg, (pid_t)process->identity.tgid, result, results[result].meaning);
 }
 
-/* --- who there is --------------------------------------------------------------------------- */
+/* --- which processes there are -------------------------------------------------------------- */
 
 static void process_remove(struct mutexes *mutexes, struct process *process)
 {

@@ -113,7 +113,7 @@ static void gauges_fill(struct endpoint_row *row, const struct endpoint_gauges *
 
 /*
  * Reads endpoint @slot into @row (texts are left NULL), which must not be used on failure. 1 if the
- * slot is in use, 0 if it is not, -errno. SLOT_OTHER is always in use, and nobody's (tree 0).
+ * slot is in use, 0 if it is not, -errno. SLOT_OTHER is always in use, and of no tree (0).
  */
 static int endpoint_read(struct requests *requests, uint32_t slot, struct endpoint *endpoint,
 			 struct endpoint_row *row)

@@ -167,7 +167,7 @@ static int waits_read(struct threads *threads, uint32_t slot, struct pool_row *r
 /*
  * Reads pool @slot into @row (texts are left NULL), open intervals included up to @now_ns, a
  * CLOCK_MONOTONIC time taken before the call. 1 if the slot is in use, 0 if it is not, -EAGAIN if a
- * shard kept changing (counted as torn), -errno. SLOT_OTHER is always in use, and nobody's.
+ * shard kept changing (counted as torn), -errno. SLOT_OTHER is always in use, and of no tree (0).
  */
 static int pool_read(struct threads *threads, uint32_t slot, uint64_t now_ns, struct pool *pool,
 		     struct pool_row *row)
@@ -286,8 +286,8 @@ static bool pool_has_waiters(struct threads *threads, uint32_t slot)
 }
 
 /*
- * Has the kernel side judge anew who waits in the middle of a request: some requests have ended. It
- * looks at all tasks of the machine, and at none if nobody waits.
+ * Has the kernel side judge anew the threads that wait in the middle of a request: some requests
+ * have ended. It looks at all tasks of the machine, and at none if no thread waits.
  */
 static int threads_judge(struct threads *threads)
 {

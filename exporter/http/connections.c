@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* See connection_lateness_ms(): of who asks, a younger one is not ended for another of its own. */
+/* See connection_lateness_ms(): of the asking origin's own answers none less late is ended. */
 #define LATE_MS 250U
 
 void http_connections_init(struct http_connections *connections, const struct http_limits *limits)
@@ -82,8 +82,8 @@ static void connection_shut(struct http_connections *connections,
 }
 
 /*
- * Who gives way to @asking, or to anybody. Passwords are checked and pages made first come, first
- * served: there the last has waited in vain for the shortest time.
+ * The connection that gives way to @asking; NULL: to any origin. Passwords are checked and pages
+ * made first come, first served: there the last has waited in vain for the shortest time.
  */
 static struct http_connection *connections_victim(const struct http_connections *connections,
 						  const struct http_origin *asking)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is connected, what each client is about, and who gives way when there are too many.
+ * Which clients are connected, what each is about, and which gives way when there are too many.
  *
  * libmicrohttpd's timeout counts inactivity only, so that a client sending a byte now and then
  * would keep its place for ever, and at its limit it turns new clients away. Here every stage of a
  * connection has a hard deadline, and at the limit an old connection gives way to the new one:
- * those that have not completed a request first, so that who asks in earnest is served while others
- * sit there. Whose connection it is that gives way is a matter of shares (shares.h).
+ * those that have not completed a request first, so that a client that asks in earnest is served
+ * while others sit there. Whose connection it is that gives way is a matter of shares (shares.h).
  */
 #ifndef WORKLOAD_HTTP_CONNECTIONS_H
 #define WORKLOAD_HTTP_CONNECTIONS_H
@@ -63,7 +63,7 @@ size_t http_connections_len(const struct http_connections *connections);
 
 /*
  * Adds @fd in its first stage; the record is owned by @connections until removed. NULL without
- * memory. Who has to give way is shut down; its owner then sees the end of its stream.
+ * memory. The connection that gives way is shut down; its owner then sees the end of its stream.
  */
 struct http_connection *http_connections_add(struct http_connections *connections, int fd,
 					     const struct http_origin *origin, uint64_t now_ms);
@@ -77,9 +77,9 @@ void http_connections_stage(struct http_connections *connections,
 
 /*
  * Ends an answer for the sake of one to @asking: of the origin that has the most answers under way
- * the one that its client is latest in taking. Who asks and has as many itself ends only what is
- * really late: nothing taken for a quarter of a second, or too little for 2.5 s. Whether there was
- * one.
+ * the one that its client is latest in taking. An origin that asks and has as many itself ends only
+ * what is really late: nothing taken for a quarter of a second, or too little for 2.5 s. Whether
+ * there was one.
  */
 bool http_connections_end_answer(struct http_connections *connections,
 				 const struct http_origin *asking, uint64_t now_ms);

@@ -238,7 +238,7 @@ static enum MHD_Result finish(struct http_handler *handler, struct MHD_Connectio
 }
 
 /*
- * A page is not asked for when its request comes but in the run after it: whoever asks first then
+ * A page is not asked for when its request comes but in the run after it: the first request then
  * pays for a snapshot, which is younger than all requests that wait and answers all of them. A
  * final call that queues no response is made again in the next run, at once.
  */

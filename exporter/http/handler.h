@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a request to its answer: who may ask (web/guard.h), what there is, how many at once. The
- * callbacks of libmicrohttpd; the connections and the loop are the server's (server.h).
+ * From a request to its answer: which clients may ask (web/guard.h), what there is, how many at
+ * once. The callbacks of libmicrohttpd; the connections and the loop are the server's (server.h).
  */
 #ifndef WORKLOAD_HTTP_HANDLER_H
 #define WORKLOAD_HTTP_HANDLER_H

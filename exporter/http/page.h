@@ -65,7 +65,7 @@ struct http_page {
 	const char *content_type;
 	const char *content_encoding;
 	const char *vary;
-	struct http_body *body; /* one reference, which whoever gets the page releases */
+	struct http_body *body; /* one reference, which the receiver of the page releases */
 };
 
 /*

@@ -114,8 +114,7 @@ static void server_on_connection(void *arg, struct MHD_Connection *connection, v
 	}
 }
 
-/* Without a descriptor left nobody could even be turned away, and accept would be tried for ever.
- */
+/* Without a descriptor left no client could be turned away, and accept would fail for ever. */
 static void server_turn_away(struct http_server *server, int listener)
 {
 	int fd;

@@ -27,7 +27,7 @@ struct cgroup_walk {
 	bool payload; /* the container is podman's part of its service's cgroup */
 	bool lxc_parent; /* the last component was the directory of LXC's containers */
 	bool user_manager; /* what follows is arranged by the user's own manager */
-	char user[USER_LEN]; /* whose slice or manager it is below; empty: nobody's */
+	char user[USER_LEN]; /* whose slice or manager it is below; empty: no user's */
 };
 
 static bool is_hex(const char *text, size_t len)

@@ -26,9 +26,9 @@ struct cgroup_place {
 	char unit[CGROUP_UNIT_LEN];
 	/*
 	 * First 12 digits of a container's id (ECS: and "-<digits>", which tell the containers of a
-	 * task from each other), or the name of an LXC container. The innermost. In
-	 * the slice or below the manager of a user who is not root (user-1000.slice), where any
-	 * cgroup may look like a container's: "user@1000/0123456789ab".
+	 * task from each other), or the name of an LXC container. The innermost. In the slice or
+	 * below the manager of a user that is not root (user-1000.slice), where any cgroup may look
+	 * like a container's: "user@1000/0123456789ab".
 	 */
 	char container[CGROUP_CONTAINER_LEN];
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who a process is: the name of its workload, and what workload_info tells about it.
+ * The identity of a process: the name of its workload, and what workload_info tells about it.
  */
 #ifndef WORKLOAD_IDENTITY_IDENTITY_H
 #define WORKLOAD_IDENTITY_IDENTITY_H
@@ -16,7 +16,7 @@
 #define IDENTITY_USER_LEN 12
 
 /*
- * Terminated, cut where they do not fit, otherwise any bytes but NUL: whoever writes them out
+ * Terminated, cut where they do not fit, otherwise any bytes but NUL: a caller that writes them out
  * escapes them, and copes with a character cut in two. name and runtime are never empty; empty
  * others mean "not known" or "none".
  */
@@ -54,7 +54,7 @@ struct identity {
 int identity_read(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
 		  struct identity *out);
 
-/* The same without the executable, which only who may trace the process can see. */
+/* The same without the executable, which takes the right to trace the process. */
 int identity_read_public(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
 			 struct identity *out);
 

@@ -48,7 +48,7 @@ int mapped_read(int dir_fd, struct mapped *mapped);
 
 /*
  * Opens @file of the process, or its executable, for reading; nothing but a regular file. A
- * descriptor; -ENOENT if the name leads to another file by now; -errno. Whoever owns the file
+ * descriptor; -ENOENT if the name leads to another file by now; -errno. The owner of the file
  * cannot make the caller wait: -EWOULDBLOCK while there is a lease on it (fcntl(2), F_SETLEASE).
  */
 int mapped_open(int dir_fd, const struct mapped_file *file);

@@ -56,7 +56,7 @@ int proc_exe_read(int dir_fd, char *out, size_t size);
  * The path by which the program was executed, as it was given to execve(2): of a script its own,
  * not that of the interpreter, and of a link the link's. The kernel leaves it at the top of the
  * stack (AT_EXECFN, getauxval(3)), apart from what processes overwrite to change their titles. May
- * be relative. Needs the right to trace the process (CAP_SYS_PTRACE suffices, whoever asks).
+ * be relative. Needs the right to trace the process (CAP_SYS_PTRACE suffices, for any user).
  * -ENODATA if it is not to be found; -EBUSY while execve(2) lays out the memory of the process (or
  * if that has no environment, and an equals sign in the path).
  */
@@ -76,8 +76,8 @@ int proc_cgroup_read(int dir_fd, char *out, size_t size);
 int proc_stat_read(int dir_fd, struct proc_stat *out);
 
 /*
- * Its real user id, in the reader's user namespace: who has started it. The effective one is
- * another's in a program with a set-user-id bit, and so is the owner of the directory, which is
+ * Its real user id, in the reader's user namespace: the user that has started it. The effective one
+ * is another's in a program with a set-user-id bit, and so is the owner of the directory, which is
  * also root where a process may not be dumped. -EINVAL if the file is not what proc(5) says.
  */
 int proc_uid_read(int dir_fd, uint32_t *uid);

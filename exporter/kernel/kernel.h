@@ -48,7 +48,7 @@ void kernel_drops(struct kernel *kernel, struct drop_row rows[static DROP_REASON
 /* Losses of both sides for one reason. */
 uint64_t kernel_lost(struct kernel *kernel, enum drop_reason reason);
 
-/* Counts a loss of @tree, or of nobody (SLOT_OTHER). */
+/* Counts a loss of @tree, or of no tree (SLOT_OTHER). */
 void kernel_drop(struct kernel *kernel, uint32_t tree, enum drop_reason reason);
 
 /* Adds what @tree has lost to @sums. */

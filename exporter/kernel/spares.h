@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that exist several times at their hook (bpf/lib/spares.h): who needs the spares, and
- * how many events none of the copies was free for.
+ * Programs that exist several times at their hook (bpf/lib/spares.h): which kernels need the
+ * spares, and how many events none of the copies was free for.
  */
 #ifndef WORKLOAD_KERNEL_SPARES_H
 #define WORKLOAD_KERNEL_SPARES_H

@@ -32,7 +32,7 @@ void trees_ask_walk(struct kernel *kernel, uint32_t slot)
 		__atomic_fetch_or(&tree->flags, TREE_WALK, __ATOMIC_RELEASE);
 }
 
-/* Between the two stores nobody is the head, which is no more than nobody having been it before. */
+/* Between the stores the pair names no process: a tree without a head, as it was before. */
 void trees_set_head(struct kernel *kernel, uint32_t slot, const struct tree_process *heir)
 {
 	struct tree *tree = view_at(&kernel->trees, slot);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trees of the kernel side: who asks for attention, and what is left of those that ended. The
+ * Trees of the kernel side: which ask for attention, and what is left of those that ended. The
  * doorbell only wakes; the truth is in the table, so a lost ring delays and loses nothing.
  */
 #ifndef WORKLOAD_KERNEL_TREES_H

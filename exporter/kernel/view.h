@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Views: array maps of the kernel side, mapped into memory as far as they are in use. Reading them
- * costs no system call, and what nobody uses costs no resident memory.
+ * costs no system call, and what no caller uses costs no resident memory.
  */
 #ifndef WORKLOAD_KERNEL_VIEW_H
 #define WORKLOAD_KERNEL_VIEW_H

@@ -27,7 +27,7 @@ struct workload {
 	uint32_t trees; /* that are part of it */
 	uint64_t left; /* the number of the moment at which the last one left; 0: none has */
 	bool has[LEDGER_KINDS]; /* parts that live, as far as the last scrape of them knew */
-	bool vacant; /* who gave the identity may be gone */
+	bool vacant; /* the tree that gave the identity may be gone */
 	UT_hash_handle hh; /* by identity.name */
 };
 

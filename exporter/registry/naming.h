@@ -8,11 +8,11 @@
  * seconds in all; then what every user may know must do, it is counted, and asked about later and
  * later, as it may be readable by then (a program that drops its rights only after it listens).
  *
- * Nothing waits for that. Questions are asked one after the other: of those that are due the ones
- * first whose process has never kept the namer waiting. A process that does is asked about again
- * later and later, with more patience each time, as long as it lives. It is shown by what every
- * user may know (its unit, its container, or the name of a thread) until the answer comes; so is
- * one whose turn does not come soon (NAMED_PATIENCE_NS).
+ * No caller waits for that beyond its budget. Questions are asked one after the other: of those
+ * that are due the ones first whose process has never kept the namer waiting. A process that does
+ * is asked about again later and later, with more patience each time, as long as it lives. It is
+ * shown by what every user may know (its unit, its container, or the name of a thread) until the
+ * answer comes; so is one whose turn does not come soon (NAMED_PATIENCE_NS).
  */
 #ifndef WORKLOAD_REGISTRY_NAMING_H
 #define WORKLOAD_REGISTRY_NAMING_H

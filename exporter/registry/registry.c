@@ -123,8 +123,8 @@ static bool refused_count(struct registry *registry)
 
 /*
  * Walks tasks until all are found. One pass may not be enough: the kernel makes the storage of
- * threads from a small cache, which it fills anew a moment later. Who listens meanwhile has rung
- * for the next refresh. 0; -EAGAIN where some are still refused; -errno.
+ * threads from a small cache, which it fills anew a moment later. A process that listens meanwhile
+ * has rung for the next refresh. 0; -EAGAIN where some are still refused; -errno.
  */
 static int walk_tasks(struct registry *registry, int passes)
 {
@@ -179,8 +179,8 @@ static int descriptors_walk(struct registry *registry, uint64_t until_ns)
 }
 
 /*
- * Who holds the listeners. It takes all descriptors of the machine, of which users can have
- * millions: so a part of it each time.
+ * Finds the processes that hold the listeners. It takes all descriptors of the machine, of which
+ * users can have millions: so a part of it each time.
  */
 static int holders_find(struct registry *registry, uint64_t walk_ns)
 {
@@ -229,8 +229,8 @@ static bool table_freed(struct registry *registry)
 }
 
 /*
- * Who found no room, and is measured in `other` or not at all, is looked for once there may be
- * some. Endpoints need no walk: the sweep passes by all sockets (tracked_seek() in
+ * Walks again for what found no room, and is in `other` or not measured, once slots or quota are
+ * free. Endpoints need no walk: the sweep passes by all sockets (tracked_seek() in
  * bpf/core/endpoints.h).
  */
 static void refused_seek(struct registry *registry, uint64_t now_ns)

@@ -28,7 +28,7 @@ struct registry {
 	bool adopted; /* what was connected at the start is known */
 	bool listeners_owed; /* the walk over descriptors is to be made, or has failed */
 	bool tasks_owed; /* the same for tasks; or it could not do all */
-	bool freed; /* a tree has ended since who was refused was looked for */
+	bool freed; /* a tree has ended since what was refused was looked for */
 	uint64_t refusals; /* by tables, then */
 	uint64_t quota_refusals[QUOTAS]; /* and of threads and listeners beyond their quotas */
 	uint64_t sought_ns; /* and when that was; 0: never */
@@ -49,11 +49,11 @@ void registry_init(struct registry *registry, struct kernel *kernel, struct ledg
 void registry_look(struct registry *registry, uint64_t now_ns);
 
 /*
- * The second asks who new trees are, walks tasks, and once a second at most descriptors, where
- * asked to. Waits for answers for @budget_ns at most, and walks descriptors for as long as delays
- * no scrape; the rest is left to the next refresh, which is due soon. 0, or -errno of a walk that
- * failed (counted; numbers stay right but may be incomplete until a later refresh, which does it
- * once more).
+ * The second asks for the names of new trees, walks tasks, and once a second at most descriptors,
+ * where asked to. Waits for answers for @budget_ns at most, and walks descriptors for as long as
+ * delays no scrape; the rest is left to the next refresh, which is due soon. 0, or -errno of a walk
+ * that failed (counted; numbers stay right but may be incomplete until a later refresh, which does
+ * it once more).
  */
 int registry_seek(struct registry *registry, uint64_t now_ns, uint64_t budget_ns);
 

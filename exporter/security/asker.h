@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of the namer that asks (namer.h): one question is open at a time, has a time within which
- * it is to be answered, and whoever keeps it waiting is replaced. Who answers is hostile: it can
- * give wrong names and no answer, and nothing else.
+ * it is to be answered, and a reader that keeps it waiting is replaced. The reader is taken for
+ * hostile: it can give wrong names and no answer, and nothing else.
  *
  * One thread. Times are CLOCK_MONOTONIC.
  */
@@ -15,7 +15,7 @@
 
 #include "identity/identity.h"
 
-/* Messages that one call takes at most: who floods is not listened to without end. */
+/* Messages that one call takes at most: a reader that floods is not heard without end. */
 #define ASKER_MESSAGES_MAX 64
 
 struct asker {

@@ -46,7 +46,7 @@ uint64_t capabilities_of(enum keep keep);
 
 /* A user to become. */
 struct user {
-	bool become; /* false: stay who we are */
+	bool become; /* false: keep the present one */
 	char name[64]; /* whose groups are taken; "": none but @gid */
 	uid_t uid;
 	gid_t gid;
@@ -56,10 +56,10 @@ struct user {
 int user_find(const char *name, struct user *out);
 
 /*
- * Whom a process becomes that needs no file of ours: @wanted if that is to be become; else nobody
- * (65534, the kernel's overflow id, which owns no files) where we are root. Capabilities without
- * root's files are all that such a process needs. 0; -EPERM where @mine has no CAP_SETUID or no
- * CAP_SETGID: then it stays root.
+ * The user that a process becomes that needs no file of ours: @wanted if that is to be become; else
+ * `nobody` (65534, the kernel's overflow id, which owns no files) where we are root. Capabilities
+ * without root's files are all that such a process needs. 0; -EPERM where @mine has no CAP_SETUID
+ * or no CAP_SETGID: then it stays root.
  */
 int user_of_helpers(const struct privileges *mine, const struct user *wanted, struct user *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper: a process that keeps one child running, which may hang where nothing ends it but
- * SIGKILL, and not even that at once. Who may not start processes any more asks it for another.
+ * SIGKILL, and not even that at once. A process that may start none any more asks it for another.
  *
  * A byte at the other end of its socket means: another child. The end of that socket means: end,
  * with all children. A child that ends by itself is followed by another a moment later. Children

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the namer is asked and what it answers: one datagram each, of a fixed size. Each side takes
- * the other for hostile: what comes in has been checked here before anybody looks at it.
+ * the other for hostile: what comes in has been checked here before any caller looks at it.
  */
 #ifndef WORKLOAD_SECURITY_MESSAGES_H
 #define WORKLOAD_SECURITY_MESSAGES_H
@@ -12,7 +12,7 @@
 
 #define NAMER_COMM_BYTES 64
 
-/* The number of an answer that nobody has asked for: a reader is ready. */
+/* The number of an answer to no question: a reader is ready. */
 #define NAMER_HELLO 0U
 
 struct namer_question {

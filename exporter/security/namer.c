@@ -91,7 +91,7 @@ static void process_run(struct process *process)
 		keeper_run(process->control, reader_run, process);
 }
 
-/* --- those who ask -------------------------------------------------------------------------- */
+/* --- the asking side ------------------------------------------------------------------------ */
 
 int namer_ask(struct namer *namer, pid_t pid, uint64_t start_ns, const char *comm, uint64_t due_ns)
 {

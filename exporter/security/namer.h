@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The namer: processes of their own that tell who a process is, the only part of the exporter that
+ * The namer: processes of their own that tell what a process is, the only part of the exporter that
  * keeps a capability (CAP_SYS_PTRACE) after the start.
  *
  * Reading which executable another user's process runs takes a capability that would also allow to
- * read and change that process. So the process that talks to the network has none, and asks: "who
+ * read and change that process. So the process that talks to the network has none, and asks: "what
  * is process 4711, which started then?" is all that can be asked. Both sides take the other for
  * hostile: messages have a fixed size and are checked.
  *
- * What is asked about may also make who looks at it wait: a process can hold the lock of its own
- * memory, an executable's file system may not answer. So nobody waits here: one question is open at
- * a time, each has a time within which it is to be answered, and a reader that misses it is ended
- * and replaced. The namer is a keeper (keeper.h), and its child the reader that answers.
+ * A process that is asked about may also make its reader wait: it can hold the lock of its own
+ * memory, an executable's file system may not answer. So no caller waits here: one question is open
+ * at a time, each has a time within which it is to be answered, and a reader that misses it is
+ * ended and replaced. The namer is a keeper (keeper.h), and its child the reader that answers.
  *
  * All functions but start expect a namer that was started. One thread. Times are CLOCK_MONOTONIC.
  */

@@ -4,7 +4,7 @@
  * (seccomp), no file to write and no connection to make (also Landlock, where the kernel has it),
  * no new process and no core dump.
  *
- * It limits what an attacker who has taken the process over can do; rights are another matter
+ * It limits what an attacker that has taken the process over can do; rights are another matter
  * (capabilities.h).
  */
 #ifndef WORKLOAD_SECURITY_SANDBOX_H
@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-/* Who enters: the values of enum sandbox_mode are those of --security.sandbox. */
+/* Whether to enter: the values of enum sandbox_mode are those of --security.sandbox. */
 enum sandbox_mode {
 	SANDBOX_ON,
 	SANDBOX_LOG, /* what is not on the list works, and the kernel logs it: to find out what

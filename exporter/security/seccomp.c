@@ -95,7 +95,7 @@ static const int calls_of_keeper[] = {
 	SCMP_SYS(set_robust_list), SCMP_SYS(setrlimit),  SCMP_SYS(waitid),
 };
 
-/* Nothing here has any business with these: whoever calls them is somebody else. */
+/* Nothing here has any business with these: a process that calls them was taken over. */
 static const int calls_of_intruders[] = {
 	SCMP_SYS(execve),      SCMP_SYS(execveat),          SCMP_SYS(finit_module),
 	SCMP_SYS(init_module), SCMP_SYS(kexec_load),        SCMP_SYS(mount),
@@ -155,7 +155,7 @@ struct limited {
 #define SENDING (MSG_DONTWAIT | MSG_MORE | MSG_NOSIGNAL)
 
 /*
- * Files are opened to be read; memory is never executable; what is sent goes to who is connected;
+ * Files are opened to be read; memory is never executable; what is sent goes to the connected peer;
  * no descriptor sends signals (F_SETOWN, F_SETSIG, F_NOTIFY, leases).
  */
 static const struct limited limited_of_all[] = {
@@ -260,7 +260,7 @@ static int add_own_signals(scmp_filter_ctx filter)
 	return add_limited(filter, own, COUNT(own));
 }
 
-/* Memory of other processes is what a namer is for, and nobody else. */
+/* Memory of other processes is what a namer reads, and no other process does. */
 static int add_reading(scmp_filter_ctx filter, enum sandbox_role role)
 {
 	bool reads = role == SANDBOX_NAMER || role == SANDBOX_KEEPER;

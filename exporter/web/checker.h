@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compares passwords with bcrypt hashes in a process of its own, because one comparison takes a
- * tenth of a second and more, in which nobody else would be served.
+ * tenth of a second and more, in which no other client would be served.
  *
  * The process can only read from and write to its socket (seccomp's strict mode), has no capability
  * and a lower priority, and is not dumped. It ends with the other end of its socket.

@@ -32,7 +32,7 @@ struct web_tls_config {
 	char *key, *key_file;
 	char *client_ca, *client_ca_file;
 	enum web_client_auth client_auth;
-	char **allowed_sans; /* NULL: whoever passes client_auth is allowed */
+	char **allowed_sans; /* NULL: all that pass client_auth are allowed */
 	size_t allowed_sans_len;
 	enum web_tls_version min_version, max_version;
 	const struct web_suite *suites[WEB_SUITES_MAX]; /* in the order of preference */
@@ -60,7 +60,7 @@ struct web_config {
 	struct web_tls_config tls;
 	bool http2; /* wanted; cannot be had */
 	char *headers[WEB_HEADERS]; /* NULL: not sent */
-	struct web_user *users; /* NULL: everybody is let in */
+	struct web_user *users; /* NULL: every client is let in */
 	size_t users_len;
 	uint64_t rate_interval_ns; /* between two requests in the long run; 0: no limit */
 	uint64_t rate_burst;

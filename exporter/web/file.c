@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 
-/* O_NONBLOCK: opening waits neither for the other end of a FIFO nor for who holds a lease. */
+/* O_NONBLOCK: opening waits neither for the other end of a FIFO nor for the holder of a lease. */
 int web_file_read(const char *path, struct buffer *out)
 {
 	_cleanup_(cleanup_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -7,8 +7,8 @@
 
 /*
  * Appends the content of the regular file @path to @out, in one block, so that no copy of a key
- * stays behind. 0; -errno; -EINVAL if it is something else, on which nobody waits (a FIFO, a
- * device); -EBUSY if it is being written; the error of @out.
+ * stays behind. 0; -errno; -EINVAL, without a wait, if it is something else (a FIFO, a device);
+ * -EBUSY if it is being written; the error of @out.
  */
 int web_file_read(const char *path, struct buffer *out);
 

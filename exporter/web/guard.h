@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The web configuration file at work: who may connect and ask, according to the file as it is now.
+ * The web configuration file at work: which clients may connect and ask, by the file as it is now.
  *
  * Like the exporter-toolkit it goes by the file at every request and by the certificates at every
  * handshake; a look at size, inode and times tells whether they must be read again. While a file is
@@ -15,7 +15,7 @@
 #include "web/tls.h"
 
 struct guard_options {
-	const char *path; /* of the file, borrowed while the guard lives; NULL: everybody may */
+	const char *path; /* of the file, borrowed while the guard lives; NULL: every client may */
 	struct checker *checker; /* borrowed while the guard lives; NULL if path is */
 	/* Told what changes: a file that is broken (@broken), or whole again. May be NULL. */
 	void (*say)(void *arg, bool broken, const char *text);

@@ -174,8 +174,8 @@ static void queue_ask(struct passwords *passwords)
 }
 
 /*
- * Whether there is room for one more of @origin, be it that another gives way: of who has the most
- * that whose turn would come last, and not one that is as poor and whose turn is before.
+ * Whether there is room for one more of @origin, be it that another gives way: of the richest
+ * origin the one whose turn is last, and not one that is as poor and whose turn is before.
  */
 static bool queue_make_room(struct passwords *passwords, const struct http_origin *origin)
 {
@@ -224,7 +224,7 @@ static enum password_verdict queue_add(struct passwords *passwords, const struct
 	return passwords->ended ? PASSWORD_BROKEN : PASSWORD_PENDING;
 }
 
-/* The hash of nobody, as expensive as the most expensive of the users'. */
+/* The hash of no user, as expensive as the most expensive of the users'. */
 static void nobody_like(const struct web_user *users, size_t users_len, char *hash)
 {
 	text_copy(hash, sizeof(nobody), nobody);

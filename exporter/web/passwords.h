@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may come in: names and passwords against bcrypt hashes, without making anybody wait for
- * somebody else's wrong password longer than must be.
+ * Which clients may come in: names and passwords against bcrypt hashes, without making a client
+ * wait for another's wrong password longer than must be.
  *
  * What was found right or wrong is remembered, as an HMAC with a key of this process, so that only
  * the first request with a password costs a comparison. Right ones and wrong ones are kept apart:
@@ -11,7 +11,7 @@
  * where there are more the last of the origin that has the most gives way (shares.h), and is to be
  * told to come again.
  *
- * A name that nobody has costs as much as a wrong password: a comparison with a hash of the same
+ * A name that no user has costs as much as a wrong password: a comparison with a hash of the same
  * cost as the users'.
  */
 #ifndef WORKLOAD_WEB_PASSWORDS_H
@@ -67,7 +67,7 @@ struct passwords {
 	struct http_origin served[PASSWORDS_SERVED]; /* the last comparisons were for these */
 	size_t served_len; /* as right_len */
 	bool ended; /* the checker has */
-	bool displaced; /* a question has given way; whoever reads that clears it */
+	bool displaced; /* a question has given way; guard_has_displaced() clears it */
 };
 
 /* 0 or -EIO: no random numbers. */

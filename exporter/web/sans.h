@@ -20,7 +20,7 @@ enum san_kind { SAN_TEXT, SAN_ADDRESS };
 bool san_is_allowed(enum san_kind kind, const void *bytes, size_t len, char *const *allowed,
 		    size_t allowed_len);
 
-/* Whether the certificate @der, of whoever sent it, has at least one of them. */
+/* Whether the certificate @der, which may be hostile, has at least one of them. */
 bool certificate_has_allowed_san(const gnutls_datum_t *der, char *const *allowed,
 				 size_t allowed_len);
 

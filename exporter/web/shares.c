@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#define NETWORK_BYTES 8 /* of an IPv6 address: whoever has one address has all of its /64 */
+#define NETWORK_BYTES 8 /* of an IPv6 address: a client with one address has all of its /64 */
 
 struct http_origin http_origin_of(const struct sockaddr_storage *address)
 {
@@ -61,7 +61,7 @@ void shares_take(struct shares *shares, const struct http_origin *origin)
 	size_t i = shares_find(shares, origin);
 
 	if (i == SHARES_MAX)
-		return; /* the limits of those who use it are lower */
+		return; /* the limits of its callers are lower */
 	if (i == shares->len)
 		shares->of[shares->len++] = (struct share){ .origin = *origin };
 	shares->of[i].held++;

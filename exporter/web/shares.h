@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shares: who holds how much of what there is only so much of (connections, pages that are sent,
- * passwords that wait for their comparison), by where clients come from.
+ * Shares: how much each origin of clients holds of what there is only so much of (connections,
+ * pages that are sent, passwords that wait for their comparison).
  *
- * There is one rule for all of it: as long as there is some left anybody may have it, and when
- * there is none the origin that holds the most gives way, which may be the one that asks. So
- * whoever takes a lot gets what others leave, and who wants little always gets it.
+ * There is one rule for all of it: as long as there is some left any origin may have it, and when
+ * there is none the origin that holds the most gives way, which may be the one that asks. So an
+ * origin that takes a lot gets what others leave, and one that wants little always gets it.
  */
 #ifndef WORKLOAD_WEB_SHARES_H
 #define WORKLOAD_WEB_SHARES_H
@@ -42,7 +42,7 @@ void shares_give_back(struct shares *shares, const struct http_origin *origin);
 
 size_t shares_held(const struct shares *shares, const struct http_origin *origin);
 
-/* Where there is none left and @asking wants one: whether @holder, who has one, may have to go. */
+/* Where none is left and @asking wants one: whether @holder, which has one, may have to go. */
 bool shares_gives_way(const struct shares *shares, const struct http_origin *holder,
 		      const struct http_origin *asking);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of the process that compares passwords, both ways: the input is a question of whoever
- * has taken the exporter over, and an answer of whoever has taken that process over.
+ * Messages of the process that compares passwords, both ways: the input is a question of an
+ * intruder in the exporter, and an answer of an intruder in that process.
  */
 #include <errno.h>
 

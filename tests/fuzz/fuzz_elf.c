@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An executable, of which whoever runs it chose every byte. */
+/* An executable, of which the user that runs it chose every byte. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>

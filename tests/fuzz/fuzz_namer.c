@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of the namer, both ways: the input is what happens one after the other, a byte that
- * tells what and the bytes that it takes. Whoever answers can give wrong names and no answer: there
- * is one for each question at most, its texts have their ends, and no other error is told.
+ * tells what and the bytes that it takes. The side that answers can give wrong names and no answer:
+ * there is one for each question at most, its texts have their ends, and no other error is told.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -141,7 +141,7 @@ static void peer_end(struct scene *scene)
 	scene->peer = scene->control = -1;
 }
 
-/* What a reader is asked by whoever has taken the exporter over. */
+/* What a reader is asked by an intruder that has taken the exporter over. */
 static void check_hostile_question(const uint8_t *data, size_t len)
 {
 	struct namer_question question;

@@ -34,7 +34,7 @@ struct site {
 	size_t runs;
 	struct guard *guard;
 	struct checker *checker;
-	const char *web_config; /* a file; NULL: everybody may ask */
+	const char *web_config; /* a file; NULL: every client may ask */
 	size_t max_requests;
 	uint16_t port;
 	size_t page_bytes; /* of /metrics */

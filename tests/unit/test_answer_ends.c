@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an answer ends: a server that waits for room, and pauses after which nobody was at it. */
+/* Where an answer ends: a server that waits for room, and pauses after which no thread is at it. */
 #include "wire.h"
 
 Test(answer_ends, a_server_waits_for_room_that_had_none_for_its_last_send)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of the namer that asks, and what whoever has taken the other end over can tell it. */
+/* The end of the namer that asks, and what an intruder at the other end can tell it. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -114,7 +114,7 @@ Test(asker, an_identity_without_what_everybody_has_is_none)
 	cr_expect_eq(told_of(&scene, &whole, &identity), 0);
 }
 
-/* -EAGAIN would leave the question with nobody: neither answered nor open. */
+/* -EAGAIN would leave the question neither answered nor open. */
 Test(asker, an_answer_cannot_say_what_only_the_asker_says)
 {
 	static const int32_t results[] = { -EAGAIN, -EPIPE, -ETIMEDOUT, 1, INT32_MIN };

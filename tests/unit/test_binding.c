@@ -9,7 +9,7 @@
 
 #define T0 1000000000ULL
 #define MS 1000000ULL
-#define READER 0x1000ULL /* addresses, which nobody follows */
+#define READER 0x1000ULL /* addresses, which no code follows */
 #define SENDER 0x2000ULL
 #define CONN 0x3000ULL
 #define FILE_OF_CLIENT 0x4000ULL

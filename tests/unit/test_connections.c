@@ -3,7 +3,7 @@
 
 #include "http/connections.h"
 
-#define NO_FD (-1) /* shutting it down fails, which nobody minds */
+#define NO_FD (-1) /* shutting it down fails, which does no harm */
 
 static const struct http_limits limits = {
 	.max = 4,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ELF files made to cost whoever reads them its memory or its time, or to lead it astray. */
+/* ELF files made to cost their reader its memory or its time, or to lead it astray. */
 #include <criterion/criterion.h>
 
 #include <errno.h>

@@ -370,7 +370,7 @@ Test(futex, a_rwlock_that_is_known_may_just_have_been_given_back)
 	cr_expect(is_lock(&wait, &sight, true));
 	for (int other = 2; other < 8; other++) {
 		if (other == 6)
-			continue; /* who writes now */
+			continue; /* the writer, which may be any */
 		sight = RWLOCK(0, 1, 1, 0, 0, 0, 0, 0);
 		sight.rwlock[other] = 4;
 		cr_expect(!is_lock(&wait, &sight, true), "%d", other);

@@ -323,7 +323,7 @@ Test(identity, what_people_start_by_themselves_is_named_with_them_and_nothing_el
 	} cases[] = {
 		{ 120, "user@1000/redis-server", "1000" }, /* with a thread that is called "Uid:" */
 		{ 121, "apache2", "1001" }, /* the system's unit, whatever its user */
-		{ 122, "redis-server", "0" }, /* root, who has logged in as somebody */
+		{ 122, "redis-server", "0" }, /* root's, in the session of a login user */
 		{ 123, "redis-server", "106" }, /* an account for services, without units */
 		{ 124, "user@1000/sshd", "0" },
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layouts and lists that both sides share. The numbers are written out: whoever changes a layout
- * meets them here and looks after the other side.
+ * Layouts and lists that both sides share. The numbers are written out: a developer that changes a
+ * layout meets them here and looks after the other side.
  */
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who gets a workload, and who gives way, where there are more than have room. */
+/* Which trees get a workload, and which workload gives way, where there are more than have room. */
 #include "ledger_parts.h"
 
 #define ALL (LEDGER_WORKLOADS_MAX - 1) /* without `other` */

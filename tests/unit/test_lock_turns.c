@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks that are held by who waits for work, and at which the others wait for their turn. */
+/* Locks that a thread holds while it waits for work, and at which others wait for their turn. */
 #include "sleeper_rows.h"
 
 #include "machine/words.h"
@@ -33,7 +33,7 @@ Test(lock_turns, where_there_is_always_work_it_is_a_lock_like_any_other)
 	cr_expect(word_is_turn(judged(judged(known, 0, 100), 1, 1)), "after the load");
 }
 
-/* Who finds it free does not sleep at it: he is asked for what he knows. */
+/* A thread that finds it free does not sleep at it: it is asked for what it knows. */
 Test(lock_turns, the_first_who_waits_for_work_after_a_load_has_the_lock)
 {
 	uint64_t known = judged(judged(0, 1, 3), 0, 100);
@@ -44,7 +44,7 @@ Test(lock_turns, the_first_who_waits_for_work_after_a_load_has_the_lock)
 	cr_expect_eq(word_judge_free_turn(judged(0, 1, 3), 1), judged(0, 1, 3));
 }
 
-/* That somebody went to wait for work with it in his hands may be an error once. */
+/* That a thread went to wait for work with it in its hands may be an error once. */
 Test(lock_turns, of_a_lock_that_is_contended_nobody_knows_that_turns_are_taken)
 {
 	uint64_t known = 0;
@@ -74,7 +74,7 @@ Test(lock_turns, a_lock_is_given_back_if_it_is_free_or_another_thread_was_woken_
 	cr_expect(!lasts(HELD, HELD, PASSES_UNKNOWN, 255), "it was not remembered then");
 }
 
-/* The bit says that others wait, as who waits sees it. */
+/* The bit says that others wait, as a thread that waits sees it. */
 Test(lock_turns, a_mutex_of_musl_is_held_with_and_without_others_that_wait)
 {
 	cr_expect(lasts(MUSL, 16, 0, 0));

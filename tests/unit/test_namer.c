@@ -149,7 +149,7 @@ Test(namer, one_question_is_open_at_a_time)
 	namer_stop(namer);
 }
 
-/* The question is still there, and the next reader answers it: too late for anybody. */
+/* The question is still there, and the next reader answers it: too late to be taken. */
 Test(namer, one_that_hangs_is_replaced)
 {
 	struct namer *namer = start();

@@ -145,7 +145,7 @@ Test(passwords, who_has_asked_for_little_is_served_before_who_floods)
 	wait_for_answer(&passwords); /* the one that was being compared */
 	wait_for_answer(&passwords);
 	cr_expect_eq(check(&passwords, "anna", "secret", &there), PASSWORD_RIGHT);
-	/* All of them have had their turn before anybody has had three. */
+	/* All of them have had their turn before any has had three. */
 	for (int i = 0; i < 3; i++)
 		wait_for_answer(&passwords);
 	for (uint8_t i = 0; i < 8; i++)

@@ -323,7 +323,7 @@ Test(preamble, a_request_that_is_read_with_it_has_waited_since_its_own_arrival)
 	wire_send(&wire, 502 * MS);
 	wire_close(&wire, 503 * MS);
 	EXPECT_LAST(wire, 501 * MS - 100, 1 * MS);
-	/* Nobody has seen when. */
+	/* No hook has seen when. */
 	wire = wire_open();
 	read_text(&wire, 501 * MS, TEXT(LINE GET), 0);
 	wire_send(&wire, 502 * MS);

@@ -219,7 +219,7 @@ Test(text, a_release_is_a_version_or_says_that_it_is_none)
 	cr_expect_eq(text_release_is_since("unstable", 6, 11), -EINVAL);
 }
 
-/* The path by which @pid was executed, as another user sees it who may trace it, or may not. */
+/* The path by which @pid was executed, as another user sees it that may trace it, or may not. */
 static int executed_as_nobody(pid_t pid, uint64_t keep, char *out, size_t size)
 {
 	const struct user nobody = { .become = true, .uid = 65534, .gid = 65534 };

@@ -314,7 +314,7 @@ Test(protocol, a_first_rest_is_found_out_by_the_request_that_follows)
 	wire_read_bytes(&wire, 100, 300, BEGINS_REQUEST, false);
 	wire_send(&wire, 200);
 	wire_arrive(&wire, 1000);
-	wire_read_bytes(&wire, 1100, 300, BEGINS_UPLOAD, false); /* nobody looks */
+	wire_read_bytes(&wire, 1100, 300, BEGINS_UPLOAD, false); /* not looked at */
 	wire_send(&wire, 1200);
 	wire_arrive(&wire, 2000);
 	wire_read_bytes(&wire, 2100, 500, BEGINS_OTHER, false);

@@ -81,7 +81,7 @@ Test(registry, an_event_that_is_under_way_when_a_tree_ends_is_counted)
 	core_stop(core);
 }
 
-/* So an event that still remembers the slot is not counted for whoever has it next. */
+/* So an event that still remembers the slot is not counted for the endpoint that has it next. */
 Test(registry, a_slot_that_is_given_back_is_empty_and_of_a_new_generation)
 {
 	struct core *core = core_start(ALL);
@@ -216,7 +216,7 @@ Test(registry, a_thread_without_storage_is_counted_as_lost)
 	core_stop(core);
 }
 
-/* Without room nobody is looked for, and with room once. */
+/* Without room no thread is looked for, and with room once. */
 Test(registry, threads_beyond_the_memory_limit_are_looked_for_once_there_is_room)
 {
 	struct core *core = core_start(ALL);

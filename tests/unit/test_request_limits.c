@@ -322,7 +322,7 @@ Test(request_limits, a_request_read_in_full_leaves_no_arrival_to_the_next)
 	EXPECT_LAST(wire, 100, 100);
 }
 
-/* --- bytes that nobody reads any more --------------------------------------------------------- */
+/* --- bytes that are not read any more --------------------------------------------------------- */
 
 Test(request_limits, the_rest_of_a_body_that_was_there_at_the_answer_is_no_abandoned_request)
 {

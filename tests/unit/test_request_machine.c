@@ -299,7 +299,7 @@ Test(requests, a_client_that_ends_its_side_and_is_answered_has_made_a_request)
 	cr_expect_eq(wire.goodbyes, 0);
 }
 
-/* Who closes first is a race if the server closes as soon as it has read the goodbye. */
+/* Which side closes first is a race if the server closes as soon as it has read the goodbye. */
 Test(requests, when_both_close_at_once_the_client_has_said_goodbye)
 {
 	for (int crossed = 0; crossed <= 1; crossed++) {

@@ -414,7 +414,7 @@ static int try_listener_that_connects(void)
 	return (int)sendmsg(listener, &message, MSG_NOSIGNAL);
 }
 
-/* Whether somebody has connected to @fd. */
+/* Whether a socket has connected to @fd. */
 static bool has_been_called(int fd)
 {
 	int caller;

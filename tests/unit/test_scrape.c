@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request asks for, and who shares an answer with whom. */
+/* What a request asks for, and which requests share an answer. */
 #include <criterion/criterion.h>
 
 #include <errno.h>

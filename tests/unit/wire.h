@@ -18,7 +18,7 @@
 struct wire {
 	struct conn conn;
 	uint32_t write_seq; /* wraps round in the middle of every test */
-	bool left; /* nobody is at an answer any more, if it is asked */
+	bool left; /* no thread is at an answer any more, if it is asked */
 	uint64_t opened; /* where the server speaks first, as is known: when it was made */
 	int began, ended, answered, unrequested, abandoned_queued, abandoned_service, goodbyes;
 	int unanswered, multiplexed;

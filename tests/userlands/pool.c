@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * pool PORT: threads that wait for work in every way that the C library offers, and get some now
- * and then. It listens (and answers nobody), because only what listens is a workload.
+ * and then. It listens (and answers no client), because only what listens is a workload.
  *
  * `contend KIND` on standard input makes threads lock-N contend for a lock of that kind for a few
  * seconds and prints what their own clocks say.
@@ -41,7 +41,7 @@ static void queue_init(struct queue *to, clockid_t clock)
 	pthread_cond_init(&to->filled, &attributes);
 }
 
-/* Nobody is woken while the mutex is held, and nobody waits for it. */
+/* No thread is woken while the mutex is held, and none waits for it. */
 static void queue_put(struct queue *to)
 {
 	while (pthread_mutex_trylock(&to->mutex))

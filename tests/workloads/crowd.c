@@ -89,7 +89,7 @@ static void connections_take(const struct crowd *crowd, int listener)
 			die("accept");
 		byte_exchange(fd, false);
 	}
-	/* It waits for one more: who waits for something else may yet be at the last answer. */
+	/* It waits for one more: a thread in another wait may yet be at the last answer. */
 	if (setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof(moment)) ||
 	    accept(listener, NULL, NULL) >= 0)
 		die("accept");

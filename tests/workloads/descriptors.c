@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Many descriptors of one socket: whoever looks at all descriptors of the machine has to look at
- * each of them. Processes have copies of one table, or share it.
+ * Many descriptors of one socket: a walk over all descriptors of the machine has to look at each of
+ * them. Processes have copies of one table, or share it.
  */
 #include <sched.h>
 #include <signal.h>

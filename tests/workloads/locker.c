@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Threads that spend their time in one known way, with their own clocks as reference. It listens
- * (and answers nobody), because only what listens is a workload. Threads name themselves locker-N,
- * the main thread main-0; short threads inherit the name of the thread that starts them.
+ * (and answers no client), because only what listens is a workload. Threads name themselves
+ * locker-N, the main thread main-0; short threads inherit the name of the thread that starts them.
  *
  * --mode=mutex, robust, pi or rwlock (odd threads read): contend on one lock, held for --hold-us of
  *   computation and --hold-sleep-us of sleep, with --think-us of sleep before.
@@ -39,7 +39,7 @@ struct locker {
 	bool stop; /* atomic */
 	pthread_mutex_t mutex;
 	pthread_rwlock_t rwlock;
-	pthread_mutex_t gate; /* of the next one: who ends the contention takes no part in it */
+	pthread_mutex_t gate; /* of the next one: the contention is ended from outside of it */
 	pthread_cond_t ended;
 	struct cell cells[CELLS];
 };

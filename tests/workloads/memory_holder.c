@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes that listen, and hold the lock of their own memory nearly all the time: who reads
+ * Processes that listen, and hold the lock of their own memory nearly all the time: a reader of
  * their /proc/PID/maps or memory waits. Each unmaps a dirty page of a file again and again, and the
  * file system, FUSE in a process of its own, takes --hold-ms to write it. Needs root, for the
- * mount, which nobody else sees.
+ * mount, which only these processes see.
  */
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -147,7 +147,7 @@ __attribute__((noreturn)) static void fuse_serve(int fuse, const struct holder *
 		if (read(fuse, request, sizeof(request)) < (ssize_t)sizeof(*in)) {
 			if (errno == EINTR || errno == EAGAIN || errno == ENOENT)
 				continue;
-			exit(0); /* nobody uses it any more */
+			exit(0); /* no process uses it any more */
 		}
 		bytes = request_answer(fuse, in, holder);
 		if (bytes)
@@ -159,7 +159,7 @@ __attribute__((noreturn)) static void fuse_serve(int fuse, const struct holder *
 	}
 }
 
-/* Who has a page of it must not have the file system's end as well: both would never end. */
+/* A process with a page of it must not have the file system's end as well: neither would end. */
 static void fuse_start(const struct holder *holder)
 {
 	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC), file;
@@ -182,7 +182,7 @@ static void fuse_start(const struct holder *holder)
 	close(fuse);
 }
 
-/* --- who holds its memory ------------------------------------------------------------------- */
+/* --- processes that hold their memory ------------------------------------------------------- */
 
 __attribute__((noreturn)) static void hold(long number, int started)
 {

@@ -4,11 +4,11 @@
  *
  * --mode=accept: every worker accepts a connection itself and serves it until it closes.
  * --mode=queue: one thread (acceptor-0) accepts, the workers wait on a condition variable.
- * --give=NAME: hands the listener to whoever connects to the Unix socket NAME (thread giver-0), and
+ * --give=NAME: hands the listener to the client of the Unix socket NAME (thread giver-0), and
  *   --take=NAME takes it from there in place of making one; they may serve both, or one only
  *   (--workers=0).
- * --turns=1: workers take turns at a mutex: who has it waits for the next connection. --turns=2:
- * and serves that before it gives the mutex back.
+ * --turns=1: workers take turns at a mutex: the one that has it waits for the next connection.
+ * --turns=2: and serves that before it gives the mutex back.
  *
  * Commands: `stuck` (workers take up nothing more), `release`, `stats`, `quit`.
  */
@@ -169,7 +169,7 @@ static bool request_serve(struct worker *worker, int fd, char *buffer)
 	begin = clock_now_ns();
 	__atomic_fetch_sub(&worker->busy_ns, (int64_t)begin, __ATOMIC_SEQ_CST);
 	work(server);
-	count_add(&server->requests, 1); /* first: who has its answer may ask how many there were */
+	count_add(&server->requests, 1); /* first: a client with its answer may ask for it */
 	sends = clock_now_ns();
 	sent = io_write_all(fd, buffer, (size_t)server->response_bytes);
 	end = clock_now_ns();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Threads that wait for a disk, with their own clocks as reference, beside threads that do not. It
- * listens (and answers nobody), because only what listens is a workload.
+ * listens (and answers no client), because only what listens is a workload.
  *
  * --threads threads, named syncer-N, each write --bytes at the start of a file of their own in
  * --directory and fsync it, again and again; two threads named sleeper-N only sleep.

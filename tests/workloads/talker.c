@@ -207,7 +207,7 @@ static bool flood(const struct talk *talk, size_t size, int flags)
 
 static void feed(const struct talk *talk)
 {
-	/* Of the two one may be full, because nobody takes from it. */
+	/* Of the two one may be full, because no thread takes from it. */
 	if ((send(talk->upstream[1], "", 1, MSG_DONTWAIT) != 1 && errno != EAGAIN) ||
 	    (write(talk->upstream_pipe[1], "", 1) != 1 && errno != EAGAIN))
 		die("feed");
@@ -238,7 +238,7 @@ static bool take(const struct talk *talk, const char *how)
 	int fd = talk->upstream[0];
 	char byte;
 
-	/* What it was fed while nobody asked is stale. */
+	/* What it was fed while no client asked is stale. */
 	while (talk->talker->feed_ms && recv(fd, &byte, 1, MSG_DONTWAIT) == 1)
 		;
 	if (!strncmp(how, "recv", 4))
