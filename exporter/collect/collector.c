@@ -13,37 +13,50 @@
 
 /* --- trees ----------------------------------------------------------------------------------- */
 
-/* What features have counted of a tree is handed on once: all of it, then the slot is free. */
-static void tree_follow(const struct collector *collector, uint32_t tree, uint64_t now_ns)
+/* What features have counted of a tree that has left `other` stays there. */
+static void tree_fold(const struct collector *collector, uint32_t tree)
 {
-	struct retirement retirement = {
+	const struct retirement retirement = {
 		.ledger = collector->ledger,
 		.handle = LEDGER_OTHER,
 		.tree = tree,
-		.now_ns = now_ns,
+		.now_ns = clock_monotonic_ns(),
 	};
 
 	if (registry_take_left_other(collector->registry, tree))
 		features_fold(collector->features, &retirement);
-	if (registry_take_ended(collector->registry, tree, &retirement.handle) &&
-	    !features_retire(collector->features, &retirement))
-		registry_give_back(collector->registry, tree);
 }
 
-static void trees_follow(const struct collector *collector, uint64_t now_ns)
+static void trees_fold(const struct collector *collector)
 {
 	for (uint32_t tree = 1; tree < TREES_MAX; tree++)
-		tree_follow(collector, tree, now_ns);
+		tree_fold(collector, tree);
+}
+
+/* A tree that leaves `other` and ends is folded twice: into `other`, and into what it was last. */
+static void tree_refresh(const struct collector *collector, uint32_t tree, uint64_t now_ns)
+{
+	struct retirement retirement = {
+		.ledger = collector->ledger,
+		.tree = tree,
+		.now_ns = now_ns,
+	};
+	bool ended = registry_look(collector->registry, tree, now_ns, &retirement.handle);
+
+	tree_fold(collector, tree);
+	if (ended && !features_retire(collector->features, &retirement))
+		registry_give_back(collector->registry, tree);
 }
 
 int collector_refresh(struct collector *collector, uint64_t now_ns, uint64_t budget_ns)
 {
 	int r;
 
-	registry_look(collector->registry, now_ns);
-	trees_follow(collector, now_ns);
+	registry_answered(collector->registry);
+	for (uint32_t tree = 1; tree < TREES_MAX; tree++)
+		tree_refresh(collector, tree, now_ns);
 	r = registry_seek(collector->registry, now_ns, budget_ns);
-	trees_follow(collector, now_ns);
+	trees_fold(collector);
 	return r;
 }
 
@@ -58,7 +71,7 @@ int collector_adopt(struct collector *collector, uint64_t now_ns, uint64_t budge
 void collector_answered(struct collector *collector)
 {
 	registry_answered(collector->registry);
-	trees_follow(collector, clock_monotonic_ns());
+	trees_fold(collector);
 }
 
 /* --- features ------------------------------------------------------------------------------- */

@@ -70,7 +70,7 @@ enum named_step named_settle(struct named *named)
 	return named->known ? NAMED_WAIT : NAMED_KNOW_COMM;
 }
 
-/* The process could not be read: later, or with what is known if none is left. */
+/* The process could not be read: later, or with what is known if that has been tried enough. */
 static enum named_step named_retry(struct named *named, bool lives, uint64_t now_ns)
 {
 	named->heir = false;

@@ -46,7 +46,7 @@ enum named_step {
 	NAMED_WAIT, /* nothing now */
 	NAMED_KNOW, /* know it by the answer that has come */
 	NAMED_KNOW_PUBLIC, /* by what every user may know: no other answer will come */
-	NAMED_KNOW_COMM, /* by the name of its founder's thread: no process is left to be read */
+	NAMED_KNOW_COMM, /* by the name of its founder's thread: no process could be read */
 	NAMED_LATE, /* count an answer that did not come in time */
 	NAMED_INHERIT, /* make tgid, which started at start_ns, the head */
 };
@@ -74,7 +74,7 @@ void named_room(struct named *named, uint64_t now_ns);
  */
 enum named_step named_answer(struct named *named, int r, bool lives, uint64_t now_ns);
 
-/* It has ended: what is known stays known. */
+/* No process of it can be read any more: what is known stays known. */
 enum named_step named_settle(struct named *named);
 
 /* It is shown as @handle from now on; @refused: which is `other`, for want of room. */

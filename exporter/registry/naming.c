@@ -166,7 +166,7 @@ void naming_look(struct naming *naming, uint32_t slot, const struct tree *tree, 
 	exec = trees_take_flags(naming->kernel, slot, TREE_EXEC);
 	if (named_changed(named, exec, ended, now_ns))
 		question_forget(naming, slot);
-	if (ledger_has_room(naming->ledger, named->uid))
+	if (named->refused && ledger_has_room(naming->ledger, named->uid))
 		named_room(named, now_ns);
 	if (named_shows_public(named, now_ns)) {
 		read_public(naming, named, tree, &identity);
@@ -317,6 +317,7 @@ void naming_forget(struct naming *naming, uint32_t slot)
 	if (named->known)
 		ledger_leave(naming->ledger, named->handle);
 	*named = (struct named){ 0 };
+	naming->left_other[slot] = false;
 	question_forget(naming, slot);
 }
 

@@ -51,41 +51,26 @@ static bool tree_over(struct registry *registry, uint32_t slot, uint64_t now_ns)
 	return now_ns - *ended_ns >= CLOSING_NS;
 }
 
-static void tree_look(struct registry *registry, uint32_t slot, uint64_t now_ns)
+bool registry_look(struct registry *registry, uint32_t tree, uint64_t now_ns, ledger_handle *handle)
 {
-	struct tree tree;
+	struct tree seen;
 
-	registry->over[slot] = false;
-	if (trees_read(registry->kernel, slot, &tree) != 1) {
-		naming_forget(&registry->naming, slot);
-		return;
+	if (trees_read(registry->kernel, tree, &seen) != 1) {
+		naming_forget(&registry->naming, tree);
+		return false;
 	}
-	naming_look(&registry->naming, slot, &tree, now_ns);
+	naming_look(&registry->naming, tree, &seen, now_ns);
 	/* As it is now: to look at it took time. */
-	registry->over[slot] = tree_over(registry, slot, now_ns);
-	if (registry->over[slot])
-		naming_settle(&registry->naming, slot, &tree);
-}
-
-void registry_look(struct registry *registry, uint64_t now_ns)
-{
-	naming_exchange(&registry->naming, 0);
-	for (uint32_t slot = 1; slot < TREES_MAX; slot++)
-		tree_look(registry, slot, now_ns);
+	if (!tree_over(registry, tree, now_ns))
+		return false;
+	naming_settle(&registry->naming, tree, &seen);
+	*handle = registry->naming.trees[tree].handle;
+	return true;
 }
 
 bool registry_take_left_other(struct registry *registry, uint32_t tree)
 {
 	return naming_take_left_other(&registry->naming, tree);
-}
-
-bool registry_take_ended(struct registry *registry, uint32_t tree, ledger_handle *handle)
-{
-	bool over = registry->over[tree];
-
-	registry->over[tree] = false;
-	*handle = registry->naming.trees[tree].handle;
-	return over;
 }
 
 void registry_give_back(struct registry *registry, uint32_t tree)

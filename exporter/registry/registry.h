@@ -4,7 +4,7 @@
  * founder listens until its last thread is gone and its numbers are folded.
  *
  * It lies below what is measured: it tells which trees have left `other` and which have ended, and
- * its user hands those to the features (collect/collector.h), after each function that says so.
+ * its user hands those to the features (collect/collector.h).
  */
 #ifndef WORKLOAD_REGISTRY_REGISTRY_H
 #define WORKLOAD_REGISTRY_REGISTRY_H
@@ -34,48 +34,46 @@ struct registry {
 	uint64_t sought_ns; /* and when that was; 0: never */
 	uint64_t listeners_walked_ns; /* when the descriptors were walked last; 0: not yet */
 	uint64_t ended_ns[TREES_MAX]; /* when found without threads and processes; 0: it lives */
-	bool over[TREES_MAX]; /* registry_take_ended() */
 };
 
 void registry_init(struct registry *registry, struct kernel *kernel, struct ledger *ledger,
 		   struct namer *namer);
 
-/*
- * A refresh has two parts, with what has changed handed on after each. It is cheap when there is
- * nothing to do: it is made on the doorbell and at each scrape.
- *
- * The first looks at the trees: which are new, which have another program, which have ended.
- */
-void registry_look(struct registry *registry, uint64_t now_ns);
+/* --- a refresh, in this order: cheap when there is nothing to do ------------------------------ */
+
+/* Takes what the namer has answered, also when its descriptor is readable. */
+void registry_answered(struct registry *registry);
 
 /*
- * The second asks for the names of new trees, walks tasks, and once a second at most descriptors,
- * where asked to. Waits for answers for @budget_ns at most, and walks descriptors for as long as
- * delays no scrape; the rest is left to the next refresh, which is due soon. 0, or -errno of a walk
- * that failed (counted; numbers stay right but may be incomplete until a later refresh, which does
- * it once more).
+ * Of each tree, one after the other: takes note of what has changed. Whether it has ended, and then
+ * *@handle is the workload that it was. Once nothing is kept of it any more it is to be given back,
+ * before the next one is looked at, which may want its room; until then each look finds it again.
+ */
+bool registry_look(struct registry *registry, uint32_t tree, uint64_t now_ns,
+		   ledger_handle *handle);
+void registry_give_back(struct registry *registry, uint32_t tree);
+
+/*
+ * Asks for the names of new trees, walks tasks, and once a second at most descriptors, where asked
+ * to. Waits for answers for @budget_ns at most, and walks descriptors for 10 ms; the rest is left
+ * to the next refresh, which is due soon. 0, or -errno of a walk that failed (counted; numbers stay
+ * right but may be incomplete until a later refresh, which does it once more).
  */
 int registry_seek(struct registry *registry, uint64_t now_ns, uint64_t budget_ns);
 
-/* Takes what the namer has answered, when its descriptor is readable. Trees may leave `other`. */
-void registry_answered(struct registry *registry);
+/*
+ * Whether @tree has left `other` since this was asked last: what it has counted stays there. To be
+ * asked after each of the three before.
+ */
+bool registry_take_left_other(struct registry *registry, uint32_t tree);
+
+/* --------------------------------------------------------------------------------------------- */
 
 /*
  * Before the first refresh: looks for what listens already, and for its connections. What takes
  * more than @budget_ns is done by the refreshes that follow. 0 or -errno of a walk.
  */
 int registry_adopt(struct registry *registry, uint64_t budget_ns);
-
-/* Whether @tree has left `other` since this was asked last: what it has counted stays there. */
-bool registry_take_left_other(struct registry *registry, uint32_t tree);
-
-/*
- * Whether registry_look() has found that @tree has ended, and with it *@handle, the workload that
- * it was. Once nothing is kept of the tree any more it is to be given back; until then each look
- * finds it again.
- */
-bool registry_take_ended(struct registry *registry, uint32_t tree, ledger_handle *handle);
-void registry_give_back(struct registry *registry, uint32_t tree);
 
 /* When the next refresh is due although nothing rings (CLOCK_MONOTONIC); UINT64_MAX: none is. */
 uint64_t registry_due_ns(const struct registry *registry);

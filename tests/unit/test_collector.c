@@ -215,7 +215,7 @@ static int walk_takes_long(void *arg, enum walk walk)
 	const struct timespec long_ns = { .tv_nsec = 500000000 };
 
 	(void)arg;
-	if (walk == WALK_WAITS)
+	if (walk == WALK_WAITS || walk == WALK_TASKS)
 		nanosleep(&long_ns, NULL);
 	return 0;
 }
@@ -241,6 +241,24 @@ Test(collector, a_step_that_took_too_long_is_left_out_and_tried_again)
 	while (plain_walks(core->loader, WALK_WAITS) == 1 && ++scrapes < 50)
 		core_scrape_until(core, ALL, clock_monotonic_ns() + 250000000);
 	cr_expect_lt(scrapes, 50);
+	core_stop(core);
+}
+
+/* The refresh is a part of discovery, and of nothing else. */
+Test(collector, a_walk_that_takes_long_is_time_of_discovery)
+{
+	struct core *core = core_start(ALL);
+	struct tree *tree = core_found(core, 1);
+	const struct collector_row *rows;
+
+	core->walk = walk_takes_long;
+	tree->flags |= TREE_WALK;
+	cr_assert(core_scrape(core));
+	rows = core->snapshot.collectors;
+	cr_expect_str_eq(rows[0].collector, "discovery");
+	cr_expect_geq(rows[0].duration_ns, 500000000);
+	for (size_t i = 1; i < core->snapshot.collectors_len; i++)
+		cr_expect_lt(rows[i].duration_ns, 500000000);
 	core_stop(core);
 }
 

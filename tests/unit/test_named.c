@@ -201,6 +201,8 @@ Test(named, the_heir_is_the_eldest_that_lives)
 	cr_expect(named_has_head(&named));
 	cr_expect_eq(named_pid(&named), 199);
 	cr_expect_eq(named_pid_start_ns(&named), 20);
+	gone.tid = gone.tgid;
+	named_walk(&named);
 	named_meet(&named, &gone);
 	cr_expect_eq(named_pid(&named), 199, "the next walk changes nothing");
 	cr_expect_not(named_heir_is_due(&named, BEGIN));
@@ -249,6 +251,45 @@ Test(named, a_head_that_is_gone_when_it_is_asked_about_has_an_heir)
 	cr_expect(named_heir_is_due(&named, BEGIN));
 }
 
+/* The heir is gone as well: another one is looked for. */
+Test(named, an_heir_that_is_gone_when_it_is_asked_about_has_an_heir)
+{
+	struct named named = found();
+	struct tree_process heir = process(200, 20);
+
+	named_answer(&named, -ESRCH, LIVES, BEGIN);
+	named_walk(&named);
+	named_meet(&named, &heir);
+	named_inherit(&named, LIVES, BEGIN);
+	cr_expect(named_has_head(&named));
+	cr_expect_eq(named_answer(&named, -ESRCH, LIVES, BEGIN), NAMED_WAIT);
+	cr_expect_not(named_has_head(&named));
+	cr_expect_eq(named.due_ns, BEGIN + 40 * MS);
+	named_walk(&named);
+	cr_expect_eq(named.eldest.tid, 0);
+}
+
+/* What it took to learn a name is forgotten with it. */
+Test(named, a_name_that_is_known_is_the_end_of_retries_delays_and_heirs)
+{
+	struct named named = found();
+	struct tree_process heir = process(200, 20);
+
+	named_answer(&named, -ETIMEDOUT, LIVES, BEGIN);
+	named_answer(&named, -EACCES, LIVES, BEGIN);
+	named_answer(&named, -ESRCH, LIVES, BEGIN);
+	named_walk(&named);
+	named_meet(&named, &heir);
+	named_inherit(&named, LIVES, BEGIN);
+	named_show(&named, 5, false);
+	named_know(&named, true, BEGIN);
+	cr_expect_eq(named_answer_ns(&named), 100 * MS);
+	cr_expect_eq(named_pid(&named), 200, "the head is the heir");
+	cr_expect_not(named.orphan);
+	cr_expect_eq(named_answer(&named, -EACCES, LIVES, BEGIN), NAMED_WAIT);
+	cr_expect_eq(named.due_ns, BEGIN + 40 * MS, "the first retry again");
+}
+
 Test(named, what_was_refused_is_asked_about_once_there_is_room)
 {
 	struct named named = found();
@@ -259,6 +300,10 @@ Test(named, what_was_refused_is_asked_about_once_there_is_room)
 	cr_expect_eq(named.due_ns, BEGIN + SECOND);
 	named_room(&named, BEGIN + 2 * SECOND);
 	cr_expect_eq(named.due_ns, BEGIN + SECOND, "and is in its turn");
+	named_know(&named, false, BEGIN + 2 * SECOND);
+	named_room(&named, BEGIN + 2 * SECOND);
+	cr_expect_eq(named.due_ns, BEGIN + 2 * SECOND,
+		     "it need not wait for the executable to be readable");
 	named = known();
 	named_room(&named, BEGIN + SECOND);
 	cr_expect_eq(named.due_ns, 0);

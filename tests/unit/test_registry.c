@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the moment a service listens until its numbers are folded. */
 #include <errno.h>
+#include <poll.h>
 
 #include "core.h"
 
@@ -320,6 +321,78 @@ Test(registry, who_is_in_other_gets_its_name_once_there_is_room)
 	cr_expect_eq(rows[0].queue.bucket[0], 5);
 	cr_expect_str_eq(rows[1].workload, "other");
 	cr_expect_eq(rows[1].queue.bucket[0], 5, "it keeps what it had");
+	core_stop(core);
+}
+
+/* A tree of another name than nginx, for which the ledger has no room. */
+static void found_no_room(struct core *core, uint32_t slot)
+{
+	struct tree *tree = plain_at(core->loader, "trees", slot);
+	ledger_handle handle;
+
+	*tree = (struct tree){
+		.flags = TREE_USED,
+		.tgid = CORE_NGINX + 1,
+		.start_ns = CORE_START_NS,
+		.threads = 1,
+		.processes = 1,
+	};
+	do {
+		refresh(core);
+	} while (!registry_find(&core->registry, slot, &handle));
+	cr_assert_eq(handle, LEDGER_OTHER);
+}
+
+Test(registry, room_that_a_tree_leaves_is_there_for_the_next_one_at_once)
+{
+	struct core *core = core_start(ALL);
+	ledger_handle handle, last = LEDGER_OTHER;
+
+	core_found(core, 1);
+	fill_ledger(core, &last);
+	found_no_room(core, 2);
+	core_end(core, 1);
+	refresh(core);
+	cr_assert(registry_find(&core->registry, 2, &handle));
+	cr_expect_neq(handle, LEDGER_OTHER);
+	cr_expect_not(registry_take_left_other(&core->registry, 2), "it has been folded");
+	core_stop(core);
+}
+
+static const struct pool_row *pool_of(const struct core *core, const char *workload)
+{
+	for (size_t i = 0; i < core->snapshot.pools_len; i++)
+		if (!strcmp(core->snapshot.pools[i].workload, workload))
+			return &core->snapshot.pools[i];
+	cr_assert_fail("%s has no pool", workload);
+	return NULL;
+}
+
+/* The answer comes when the tree has ended already: in one refresh it leaves, and is given back. */
+Test(registry, what_was_in_other_and_has_ended_is_in_both)
+{
+	struct core *core = core_start(ALL);
+	ledger_handle last = LEDGER_OTHER;
+	struct pollfd answer = { .fd = namer_fd(core->namer), .events = POLLIN };
+	struct pool_shard *shard;
+	uint32_t given;
+
+	fill_ledger(core, &last);
+	found_no_room(core, 1);
+	core_idle(core, 1, 1, "worker", 0, 0);
+	shard = plain_at(core->loader, "pool_states", PLAIN_CPUS + 1);
+	shard->started = 3;
+	shard->exited = 3;
+	ledger_leave(core->ledger, last);
+	cr_assert_eq(collector_refresh(&core->collector, clock_monotonic_ns(), 0), 0);
+	if (core->registry.naming.asked) /* or it was answered at once */
+		cr_assert_eq(poll(&answer, 1, 10000), 1);
+	core_end(core, 1);
+	refresh(core);
+	cr_expect_eq(plain_pushed(core->loader, "free_trees", &given), 1);
+	cr_assert(core_scrape(core));
+	cr_expect_eq(pool_of(core, "other")->started, 3);
+	cr_expect_eq(pool_of(core, "a) b")->started, 3);
 	core_stop(core);
 }
 
