@@ -63,31 +63,42 @@ static uint64_t capabilities_needed(struct kernel *kernel)
 	return needed;
 }
 
-/* All that they include is also enough to read. */
-static uint64_t capabilities_to_attach(const struct features *features)
+/* What feature @id needs besides @keep: the first of its sets with which it works. */
+static uint64_t capabilities_of_feature(const struct features *features, size_t id, uint64_t keep)
 {
-	uint64_t needed = capabilities_of(KEEP_UPROBES);
+	const struct needs *needs = features_needs(features, id);
+	uint64_t more = 0;
 
-	if (capabilities_lower(needed) || features_try_attach(features))
-		needed = capabilities_of(KEEP_UPROBES_AS_ADMIN);
-	return needed;
+	for (size_t i = 0; needs && i < needs->capabilities_len; i++) {
+		more = needs->capabilities[i];
+		if (!capabilities_lower(keep | more) && !features_try(features, id))
+			break;
+	}
+	return more;
 }
 
 int confine_enter(struct confinement *confinement, struct kernel *kernel,
 		  const struct features *features, const struct log *log)
 {
-	bool attaches = features_attach(features);
-	uint64_t keep = attaches ? capabilities_to_attach(features) : capabilities_needed(kernel);
-	int r = capabilities_drop(keep, &confinement->user);
+	const struct needs *needs[LOADER_FEATURES_MAX + 1] = { NULL };
+	uint64_t keep = capabilities_needed(kernel);
+	size_t needs_len = 0;
+	int r;
 
+	for (size_t id = 0; id < features_len; id++) {
+		if (!features_needs(features, id))
+			continue;
+		needs[needs_len++] = features_needs(features, id);
+		keep |= capabilities_of_feature(features, id, keep);
+	}
+	r = capabilities_drop(keep, &confinement->user);
 	if (r) {
 		log_error(log, "cannot give up privileges%s%s: %s",
 			  *confinement->user.name ? " and become " : "", confinement->user.name,
 			  strerror(-r));
 		return r;
 	}
-	r = sandbox_enter(attaches ? SANDBOX_SERVER_ATTACHING : SANDBOX_SERVER,
-			  confinement->sandbox);
+	r = sandbox_enter(SANDBOX_SERVER, confinement->sandbox, needs);
 	if (r)
 		log_error(log, "cannot enter the sandbox: %s; see --security.sandbox",
 			  strerror(-r));

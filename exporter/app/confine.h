@@ -39,8 +39,8 @@ int confine_prepare(struct confinement *confinement, const struct confine_option
 
 /*
  * Drops the capabilities but for those without which this kernel does not let @kernel be read,
- * becomes the user and enters the sandbox. Where one of @features attaches to processes as they
- * come, that takes more. 0, or -errno: then the process must end.
+ * becomes the user and enters the sandbox; what those of @features that are on need besides is
+ * kept. 0, or -errno: then the process must end.
  */
 int confine_enter(struct confinement *confinement, struct kernel *kernel,
 		  const struct features *features, const struct log *log);

@@ -20,6 +20,7 @@
 #include "model/ledger.h"
 #include "model/snapshot.h"
 #include "registry/registry.h"
+#include "security/needs.h"
 
 #define FEATURE_MAPS_MAX 2U
 
@@ -37,7 +38,7 @@ struct collection {
 	struct kernel *kernel;
 	struct ledger *ledger;
 	const struct registry *registry; /* which tree is which workload */
-	int refreshed; /* it is up to date; -ETIME or -errno: or is not */
+	int refreshed; /* 0: it is up to date; -ETIME, -errno: it may not be */
 	struct budget budget; /* of each step that can take long */
 };
 
@@ -89,10 +90,11 @@ struct feature {
 	int (*retire)(void *state, const struct retirement *retirement);
 
 	/*
-	 * Of a feature that attaches while the exporter runs: whether that works with the
-	 * capabilities that are effective now. 0 or -errno.
+	 * What it does after the start beyond reading maps, and whether that works with the
+	 * capabilities that are effective now: 0 or -errno.
 	 */
-	int (*try_attach)(void *state);
+	const struct needs *needs;
+	int (*try)(void *state);
 };
 
 /*

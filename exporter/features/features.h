@@ -53,9 +53,10 @@ bool features_on(const struct features *features, size_t feature);
 void features_fold(const struct features *features, const struct retirement *retirement);
 int features_retire(const struct features *features, const struct retirement *retirement);
 
-/* Whether any that is on attaches as processes come; and whether the kernel lets it, as
- * capabilities are now. */
-bool features_attach(const struct features *features);
-int features_try_attach(const struct features *features);
+/* What the feature needs after the start, if it is on; NULL: nothing. */
+const struct needs *features_needs(const struct features *features, size_t feature);
+
+/* Whether that works with the capabilities that are effective now. 0 or -errno. */
+int features_try(const struct features *features, size_t feature);
 
 #endif

@@ -4,8 +4,12 @@
  * unless --mutex.backend=uprobe: each lock of a watched process then costs 2 to 20 us more.
  */
 #include <errno.h>
+#include <linux/bpf.h>
+#include <linux/capability.h>
+#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "base/units.h"
 #include "features/feature.h"
@@ -78,12 +82,40 @@ static void mutex_show_self(void *state, struct snapshot *snapshot)
 	snapshot->mutexes_len = MUTEX_RESULTS;
 }
 
-static int mutex_try_attach(void *state)
+static int mutex_try(void *state)
 {
 	struct mutex *mutex = state;
 
 	return mutexes_try(mutex->mutexes);
 }
+
+/* Events of one process, not of a CPU; threads that remove probes, and no process. */
+static const struct sandbox_call mutex_calls[] = {
+	SANDBOX_CALL(SYS_bpf, INT_IS(0, BPF_LINK_CREATE)),
+	SANDBOX_CALL(SYS_clone, A_THREAD(0)),
+	SANDBOX_CALL(SYS_ioctl, INT_IS(1, PERF_EVENT_IOC_DISABLE)),
+	SANDBOX_CALL(SYS_ioctl, INT_IS(1, PERF_EVENT_IOC_ENABLE)),
+	SANDBOX_CALL(SYS_ioctl, INT_IS(1, PERF_EVENT_IOC_SET_BPF)),
+	SANDBOX_CALL(SYS_perf_event_open, INT_IS(2, -1), INT_IS(3, -1),
+		     IS(4, PERF_FLAG_FD_CLOEXEC)),
+	SANDBOX_ANY(SYS_rseq),
+	SANDBOX_ANY(SYS_set_robust_list),
+};
+
+/*
+ * Libraries are mapped later, and probed by their path. Where uprobes are perf events some kernels
+ * give them to an administrator only.
+ */
+static const struct needs mutex_needs = {
+	.capabilities = { CAPABILITY(CAP_BPF) | CAPABILITY(CAP_PERFMON) |
+				  CAPABILITY(CAP_SYS_PTRACE),
+			  CAPABILITY(CAP_SYS_ADMIN) | CAPABILITY(CAP_SYS_PTRACE) },
+	.capabilities_len = 2,
+	.calls = mutex_calls,
+	.calls_len = COUNT(mutex_calls),
+	.threads = true,
+	.files = true,
+};
 
 static const struct flag mutex_flags[] = {
 	FLAG("mutex.backend", "BACKEND", "futex", FLAG_BACKEND,
@@ -108,5 +140,6 @@ const struct feature feature_mutex = {
 	.close = mutex_close,
 	.collect = mutex_collect,
 	.show_self = mutex_show_self,
-	.try_attach = mutex_try_attach,
+	.needs = &mutex_needs,
+	.try = mutex_try,
 };

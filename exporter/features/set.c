@@ -108,22 +108,16 @@ bool features_on(const struct features *features, size_t feature)
 	return features->open[feature] && loader_feature(features->loader, feature)->on;
 }
 
-bool features_attach(const struct features *features)
+const struct needs *features_needs(const struct features *features, size_t feature)
 {
-	for (size_t i = 0; i < features_len; i++)
-		if (features_table[i]->try_attach && features_on(features, i))
-			return true;
-	return false;
+	return features_on(features, feature) ? features_table[feature]->needs : NULL;
 }
 
-int features_try_attach(const struct features *features)
+int features_try(const struct features *features, size_t feature)
 {
-	int r = 0;
-
-	for (size_t i = 0; !r && i < features_len; i++)
-		if (features_table[i]->try_attach && features_on(features, i))
-			r = features_table[i]->try_attach(features->states[i]);
-	return r;
+	if (!features_table[feature]->try)
+		return 0;
+	return features_table[feature]->try(features->states[feature]);
 }
 
 void features_fold(const struct features *features, const struct retirement *retirement)

@@ -53,7 +53,7 @@ static int reader_confine(const struct process *process)
 	int r = descriptors_close(process->questions, process->questions);
 
 	prctl(PR_SET_NAME, "namer-reader");
-	return r ? r : sandbox_enter(SANDBOX_NAMER, process->options->sandbox);
+	return r ? r : sandbox_enter(SANDBOX_NAMER, process->options->sandbox, NULL);
 }
 
 /* Until the other end is closed, or says what it should not. */
@@ -77,7 +77,7 @@ static int keeper_confine(const struct process *process)
 	if (!r)
 		r = capabilities_drop(capabilities_of(KEEP_NAMING), options->user);
 	if (!r)
-		r = sandbox_enter(SANDBOX_KEEPER, options->sandbox);
+		r = sandbox_enter(SANDBOX_KEEPER, options->sandbox, NULL);
 	return r;
 }
 

@@ -12,15 +12,13 @@
  * RLIMIT_FSIZE is left alone: a log that standard error was redirected to must go on growing. Files
  * cannot be opened for writing anyway.
  */
-static int limits_set(enum sandbox_role role)
+static int limits_set(bool starts_any)
 {
 	const struct rlimit none = { 0, 0 };
 
 	if (setrlimit(RLIMIT_CORE, &none))
 		return -errno;
-	/* Threads of its own remove probes; a keeper starts processes. */
-	if (role != SANDBOX_SERVER_ATTACHING && role != SANDBOX_KEEPER &&
-	    setrlimit(RLIMIT_NPROC, &none))
+	if (!starts_any && setrlimit(RLIMIT_NPROC, &none))
 		return -errno;
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ? -errno : 0;
 }
@@ -30,17 +28,22 @@ bool sandbox_is_supported(void)
 	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0;
 }
 
-int sandbox_enter(enum sandbox_role role, enum sandbox_mode mode)
+int sandbox_enter(enum sandbox_role role, enum sandbox_mode mode, const struct needs *const *needs)
 {
+	bool starts_any = role == SANDBOX_KEEPER, opens_any = role != SANDBOX_SERVER;
 	int r;
 
 	if (mode == SANDBOX_OFF)
 		return 0;
-	r = limits_set(role);
+	for (size_t i = 0; needs && needs[i]; i++) {
+		starts_any |= needs[i]->threads;
+		opens_any |= needs[i]->files;
+	}
+	r = limits_set(starts_any);
 	/* Landlock also keeps a process from reading /proc/PID/exe of others. */
-	if (!r && role == SANDBOX_SERVER && mode == SANDBOX_ON)
+	if (!r && !opens_any && mode == SANDBOX_ON)
 		r = landlock_enter();
 	if (!r)
-		r = seccomp_enter(role, mode);
+		r = seccomp_enter(role, mode, needs);
 	return r;
 }

@@ -12,6 +12,8 @@
 
 #include <stdbool.h>
 
+#include "security/needs.h"
+
 /* Whether to enter: the values of enum sandbox_mode are those of --security.sandbox. */
 enum sandbox_mode {
 	SANDBOX_ON,
@@ -22,7 +24,6 @@ enum sandbox_mode {
 
 enum sandbox_role {
 	SANDBOX_SERVER, /* serves HTTP, reads maps and its own part of /proc */
-	SANDBOX_SERVER_ATTACHING, /* the same, and attaches uprobes by path: without Landlock */
 	SANDBOX_NAMER, /* reads /proc of others and executables, answers on one socket */
 	SANDBOX_KEEPER /* the same, and starts processes that enter the one before, and ends them */
 };
@@ -35,8 +36,9 @@ bool sandbox_is_supported(void);
  * no_new_privs. A call that is not on the role's list fails with ENOSYS, as if the kernel did not
  * have it, so that libraries fall back, and is logged by the kernel; a call that only an intruder
  * makes (execve, ptrace, ...) ends the process. 0 or -errno. A kernel without Landlock is no error:
- * seccomp forbids the same by its own means.
+ * seccomp forbids the same by its own means. @needs: what the parts of a server need besides, and
+ * NULL at the end; NULL for other roles.
  */
-int sandbox_enter(enum sandbox_role role, enum sandbox_mode mode);
+int sandbox_enter(enum sandbox_role role, enum sandbox_mode mode, const struct needs *const *needs);
 
 #endif

@@ -86,9 +86,6 @@ static const int calls_of_server[] = {
 	SCMP_SYS(signalfd4),     SCMP_SYS(sysinfo),     SCMP_SYS(times),
 };
 
-/* What a new thread begins with. */
-static const int calls_of_threads[] = { SCMP_SYS(rseq), SCMP_SYS(set_robust_list) };
-
 /* Processes that are started and ended, and what they need to enter a narrower sandbox. */
 static const int calls_of_keeper[] = {
 	SCMP_SYS(close_range),     SCMP_SYS(pidfd_open), SCMP_SYS(rseq),   SCMP_SYS(seccomp),
@@ -104,50 +101,7 @@ static const int calls_of_intruders[] = {
 	SCMP_SYS(unshare),
 };
 
-/* What is asked of an argument: a register; where it is an int, the kernel takes 32 bits. */
-struct condition {
-	unsigned int argument;
-	uint64_t mask, value;
-};
-
-#define IS(argument, value)                 \
-	{                                   \
-		argument, UINT64_MAX, value \
-	}
-#define INT_IS(argument, value)                         \
-	{                                               \
-		argument, UINT32_MAX, (uint32_t)(value) \
-	}
-#define WITHOUT(argument, bits)   \
-	{                         \
-		argument, bits, 0 \
-	}
-#define NONE_BUT(argument, bits)               \
-	{                                      \
-		argument, ~(uint64_t)(bits), 0 \
-	}
-#define INT_NONE_BUT(argument, bits)            \
-	{                                       \
-		argument, (uint32_t) ~(bits), 0 \
-	}
-
-#define CONDITIONS_MAX 3
-
-/* A call that is allowed where all conditions hold; several rows of a call: one of them. */
-struct limited {
-	int call;
-	unsigned int len;
-	struct condition conditions[CONDITIONS_MAX];
-};
-
-#define COUNT_OF(...) (sizeof((const struct condition[]){ __VA_ARGS__ }) / sizeof(struct condition))
-#define CALL(name, ...)                                \
-	{                                              \
-		SCMP_SYS(name), COUNT_OF(__VA_ARGS__), \
-		{                                      \
-			__VA_ARGS__                    \
-		}                                      \
-	}
+#define CALL(name, ...) SANDBOX_CALL(SCMP_SYS(name), __VA_ARGS__)
 
 #define WRITING (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 
@@ -158,7 +112,7 @@ struct limited {
  * Files are opened to be read; memory is never executable; what is sent goes to the connected peer;
  * no descriptor sends signals (F_SETOWN, F_SETSIG, F_NOTIFY, leases).
  */
-static const struct limited limited_of_all[] = {
+static const struct sandbox_call limited_of_all[] = {
 	CALL(fcntl, INT_IS(1, F_GETFD)),       CALL(fcntl, INT_IS(1, F_GETFL)),
 	CALL(fcntl, INT_IS(1, F_SETFD)),       CALL(mmap, WITHOUT(2, PROT_EXEC)),
 	CALL(mprotect, WITHOUT(2, PROT_EXEC)), CALL(open, WITHOUT(1, WRITING)),
@@ -170,7 +124,7 @@ static const struct limited limited_of_all[] = {
  * libmicrohttpd and http/, and not TCP_FASTOPEN_CONNECT or TCP_ULP. An address that sendmsg(2) is
  * given is in memory, which no filter sees.
  */
-static const struct limited limited_of_server[] = {
+static const struct sandbox_call limited_of_server[] = {
 	CALL(bpf, INT_IS(0, BPF_ITER_CREATE)),
 	CALL(bpf, INT_IS(0, BPF_MAP_DELETE_ELEM)),
 	CALL(bpf, INT_IS(0, BPF_MAP_LOOKUP_ELEM)),
@@ -185,32 +139,13 @@ static const struct limited limited_of_server[] = {
 	CALL(setsockopt, INT_IS(1, SOL_SOCKET), INT_IS(2, SO_SNDBUF)),
 };
 
-/* What pthread_create(3) asks for. */
-#define THREAD_FLAGS                                                                        \
-	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD | \
-	 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
-#define A_THREAD(argument)                                                     \
-	{                                                                      \
-		argument, ~(uint64_t)THREAD_FLAGS | CLONE_THREAD, CLONE_THREAD \
-	}
-
-/* Events of one process, not of a CPU; threads that remove probes, and no process. */
-static const struct limited limited_of_attaching[] = {
-	CALL(bpf, INT_IS(0, BPF_LINK_CREATE)),
-	CALL(clone, A_THREAD(0)),
-	CALL(ioctl, INT_IS(1, PERF_EVENT_IOC_DISABLE)),
-	CALL(ioctl, INT_IS(1, PERF_EVENT_IOC_ENABLE)),
-	CALL(ioctl, INT_IS(1, PERF_EVENT_IOC_SET_BPF)),
-	CALL(perf_event_open, INT_IS(2, -1), INT_IS(3, -1), IS(4, PERF_FLAG_FD_CLOEXEC)),
-};
-
 #define PROCESS_FLAGS (CSIGNAL | CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID)
 
 /*
  * Processes like itself: no thread, nothing shared, no namespace; limits of its own only; and no
  * signal but the one that ends.
  */
-static const struct limited limited_of_keeper[] = {
+static const struct sandbox_call limited_of_keeper[] = {
 	CALL(clone, NONE_BUT(0, PROCESS_FLAGS)),
 	CALL(pidfd_send_signal, INT_IS(1, SIGKILL), IS(2, 0), INT_IS(3, 0)),
 	CALL(prctl, INT_IS(0, PR_SET_DUMPABLE), IS(1, 0)),
@@ -232,12 +167,12 @@ static int add_all(scmp_filter_ctx filter, uint32_t action, const int *calls, si
 	return 0;
 }
 
-static int add_limited(scmp_filter_ctx filter, const struct limited *rows, size_t len)
+static int add_limited(scmp_filter_ctx filter, const struct sandbox_call *rows, size_t len)
 {
 	int r = 0;
 
 	for (size_t i = 0; !r && i < len; i++) {
-		struct scmp_arg_cmp compared[CONDITIONS_MAX];
+		struct scmp_arg_cmp compared[SANDBOX_CONDITIONS_MAX];
 
 		for (unsigned int j = 0; j < rows[i].len; j++)
 			compared[j] = (struct scmp_arg_cmp){
@@ -246,7 +181,7 @@ static int add_limited(scmp_filter_ctx filter, const struct limited *rows, size_
 				.datum_a = rows[i].conditions[j].mask,
 				.datum_b = rows[i].conditions[j].value,
 			};
-		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rows[i].call, rows[i].len,
+		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rows[i].number, rows[i].len,
 					   compared);
 	}
 	return r;
@@ -255,7 +190,7 @@ static int add_limited(scmp_filter_ctx filter, const struct limited *rows, size_
 /* Signals go to oneself (abort). */
 static int add_own_signals(scmp_filter_ctx filter)
 {
-	const struct limited own[] = { CALL(tgkill, INT_IS(0, getpid())) };
+	const struct sandbox_call own[] = { CALL(tgkill, INT_IS(0, getpid())) };
 
 	return add_limited(filter, own, COUNT(own));
 }
@@ -274,13 +209,6 @@ static int add_server(scmp_filter_ctx filter)
 	int r = add_all(filter, SCMP_ACT_ALLOW, calls_of_server, COUNT(calls_of_server));
 
 	return r ? r : add_limited(filter, limited_of_server, COUNT(limited_of_server));
-}
-
-static int add_attaching(scmp_filter_ctx filter)
-{
-	int r = add_all(filter, SCMP_ACT_ALLOW, calls_of_threads, COUNT(calls_of_threads));
-
-	return r ? r : add_limited(filter, limited_of_attaching, COUNT(limited_of_attaching));
 }
 
 static int add_keeper(scmp_filter_ctx filter)
@@ -305,10 +233,8 @@ static int add_role(scmp_filter_ctx filter, enum sandbox_role role)
 		r = add_reading(filter, role);
 	if (!r && role == SANDBOX_KEEPER)
 		r = add_keeper(filter);
-	if (!r && (role == SANDBOX_SERVER || role == SANDBOX_SERVER_ATTACHING))
+	if (!r && role == SANDBOX_SERVER)
 		r = add_server(filter);
-	if (!r && role == SANDBOX_SERVER_ATTACHING)
-		r = add_attaching(filter);
 	return r;
 }
 
@@ -318,7 +244,7 @@ static void cleanup_filter(scmp_filter_ctx *filter)
 		seccomp_release(*filter);
 }
 
-int seccomp_enter(enum sandbox_role role, enum sandbox_mode mode)
+int seccomp_enter(enum sandbox_role role, enum sandbox_mode mode, const struct needs *const *needs)
 {
 	uint32_t others = mode == SANDBOX_LOG ? SCMP_ACT_LOG : SCMP_ACT_ERRNO(ENOSYS);
 	_cleanup_(cleanup_filter) scmp_filter_ctx filter = seccomp_init(others);
@@ -329,6 +255,8 @@ int seccomp_enter(enum sandbox_role role, enum sandbox_mode mode)
 	r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);
 	if (!r || r == -EOPNOTSUPP) /* not logged before Linux 4.14 */
 		r = add_role(filter, role);
+	for (; !r && needs && *needs; needs++)
+		r = add_limited(filter, (*needs)->calls, (*needs)->calls_len);
 	if (!r)
 		r = seccomp_load(filter);
 	return r;

@@ -6,6 +6,6 @@
 #include "security/sandbox.h"
 
 /* As sandbox_enter(), for this part of it; @mode is not SANDBOX_OFF. */
-int seccomp_enter(enum sandbox_role role, enum sandbox_mode mode);
+int seccomp_enter(enum sandbox_role role, enum sandbox_mode mode, const struct needs *const *needs);
 
 #endif

@@ -20,7 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "features/feature.h"
 #include "security/sandbox.h"
+
+extern const struct feature feature_mutex; /* attaches while it serves */
 
 #define ENTERED 100 /* exit codes of the child: an errno, or one of these */
 #define NOT_ENTERED 101
@@ -28,20 +31,26 @@
 typedef int (*try_fn)(void);
 
 /* What waitpid() says of a process that enters the sandbox and then tries this. */
-static int status_after(enum sandbox_role role, enum sandbox_mode mode, try_fn try)
+static int status_with(enum sandbox_role role, enum sandbox_mode mode,
+		       const struct needs *const *needs, try_fn try)
 {
 	pid_t pid = fork();
 	int status = 0;
 
 	cr_assert_geq(pid, 0);
 	if (!pid) {
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || sandbox_enter(role, mode))
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || sandbox_enter(role, mode, needs))
 			_exit(NOT_ENTERED);
 		errno = 0;
 		_exit(try() < 0 ? errno : ENTERED);
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	return status;
+}
+
+static int status_after(enum sandbox_role role, enum sandbox_mode mode, try_fn try)
+{
+	return status_with(role, mode, NULL, try);
 }
 
 #define EXPECT_ERRNO(role, try, error)                                              \
@@ -201,7 +210,8 @@ static int try_fork_and_wait(void)
 	int fd;
 
 	if (!pid)
-		_exit(prctl(PR_SET_PDEATHSIG, SIGKILL) || sandbox_enter(SANDBOX_NAMER, SANDBOX_ON));
+		_exit(prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+		      sandbox_enter(SANDBOX_NAMER, SANDBOX_ON, NULL));
 	fd = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 	if (fd < 0 || waitid(P_PIDFD, (id_t)fd, &info, WEXITED))
 		return -1;
@@ -357,9 +367,12 @@ static const struct attempt attempts[] = {
 	{ "memory of others", NAMERS, SYS_process_vm_readv, { 1, SOMEWHERE, 1, SOMEWHERE, 1, 1 } },
 };
 
-static void expect_attempt(enum sandbox_role role, unsigned int bit)
+static const struct needs *attaching[2]; /* what feature mutex needs, and NULL */
+
+static void expect_attempt(enum sandbox_role role, const struct needs *const *needs,
+			   unsigned int bit)
 {
-	int status = status_after(role, SANDBOX_ON, try_attempt);
+	int status = status_with(role, SANDBOX_ON, needs, try_attempt);
 	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS;
 	bool refused = killed || (WIFEXITED(status) && WEXITSTATUS(status) == ENOSYS);
 
@@ -370,12 +383,14 @@ static void expect_attempt(enum sandbox_role role, unsigned int bit)
 
 Test(sandbox, calls_are_let_through_by_their_arguments)
 {
+	attaching[0] = feature_mutex.needs;
+
 	for (size_t i = 0; i < sizeof(attempts) / sizeof(*attempts); i++) {
 		attempt = &attempts[i];
-		expect_attempt(SANDBOX_SERVER, SERVER);
-		expect_attempt(SANDBOX_SERVER_ATTACHING, ATTACHING);
-		expect_attempt(SANDBOX_NAMER, READER);
-		expect_attempt(SANDBOX_KEEPER, KEEPER);
+		expect_attempt(SANDBOX_SERVER, NULL, SERVER);
+		expect_attempt(SANDBOX_SERVER, attaching, ATTACHING);
+		expect_attempt(SANDBOX_NAMER, NULL, READER);
+		expect_attempt(SANDBOX_KEEPER, NULL, KEEPER);
 	}
 }
 
@@ -426,13 +441,13 @@ static bool has_been_called(int fd)
 	return caller >= 0;
 }
 
-static int status_of_listener(enum sandbox_role role, enum sandbox_mode mode)
+static int status_of_listener(enum sandbox_mode mode, const struct needs *const *needs)
 {
 	struct sockaddr_in own;
 	int status;
 
 	listener = listen_somewhere(&own);
-	status = status_after(role, mode, try_listener_that_connects);
+	status = status_with(SANDBOX_SERVER, mode, needs, try_listener_that_connects);
 	close(listener);
 	cr_assert(WIFEXITED(status), "status %#x", (unsigned int)status);
 	return WEXITSTATUS(status);
@@ -441,14 +456,15 @@ static int status_of_listener(enum sandbox_role role, enum sandbox_mode mode)
 Test(sandbox, a_listener_that_was_shut_down_connects_to_nobody)
 {
 	int other = listen_somewhere(&elsewhere);
-	int without = status_of_listener(SANDBOX_SERVER, SANDBOX_OFF);
+	int without = status_of_listener(SANDBOX_OFF, NULL);
 
+	attaching[0] = feature_mutex.needs;
 	if (without == EOPNOTSUPP)
 		cr_skip_test("net.ipv4.tcp_fastopen is off: nobody can");
 	cr_expect_eq(without, ENTERED);
 	cr_expect(has_been_called(other), "so it can be done");
-	cr_expect_eq(status_of_listener(SANDBOX_SERVER, SANDBOX_ON), EPIPE);
-	cr_expect_eq(status_of_listener(SANDBOX_SERVER_ATTACHING, SANDBOX_ON), EPIPE);
+	cr_expect_eq(status_of_listener(SANDBOX_ON, NULL), EPIPE);
+	cr_expect_eq(status_of_listener(SANDBOX_ON, attaching), EPIPE);
 	cr_expect_not(has_been_called(other));
 	close(other);
 }
