@@ -142,11 +142,13 @@ static int features_start(struct app *app)
 static void memory_bound(struct app *app)
 {
 	struct memory_limit limit;
+	uint32_t bytes[QUOTAS];
 	struct quotas_fit fit;
 
 	if (memory_limit_read(PROC_ROOT, CGROUP_ROOT, &limit) || limit.limit_bytes == UINT64_MAX)
 		return; /* there is no limit */
-	quotas_fit(&limit, loader_map_fd(app->loader, "connections") >= 0, &fit);
+	features_bytes(&app->features, bytes);
+	quotas_fit(&limit, bytes, &fit);
 	quotas_set(&app->kernel, &fit);
 	say_memory(&app->log, &limit, &fit);
 }

@@ -32,9 +32,9 @@ static const char *say_measuring(const struct loader *loader, struct buffer *out
 /* A feature that another one's absence keeps off is not worth a line of its own. */
 static bool needs_one_that_is_off(const struct loader *loader, size_t id)
 {
-	const char *needs = features_table[id]->plan.needs;
+	const char *requires = features_table[id]->plan.requires;
 
-	return needs && !loader_feature(loader, (size_t)features_find(needs))->on;
+	return requires && !loader_feature(loader, (size_t)features_find(requires))->on;
 }
 
 int say_features(const struct log *log, const struct loader *loader, unsigned int wanted)

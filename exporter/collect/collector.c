@@ -91,8 +91,8 @@ static bool goes_along(const struct collector *collector, size_t id, const struc
 {
 	const struct feature *feature = features_table[id];
 
-	return !feature->collector && features_on(collector->features, id) && feature->plan.needs &&
-	       !strcmp(feature->plan.needs, with->plan.name);
+	return !feature->collector && features_on(collector->features, id) &&
+	       feature->plan.requires && !strcmp(feature->plan.requires, with->plan.name);
 }
 
 static int collect_with_others(const struct collector *collector, size_t id,

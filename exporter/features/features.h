@@ -46,6 +46,9 @@ int features_open(struct features *features, const struct feature_env *env, void
 /* Zeroed ones are nothing. */
 void features_close(struct features *features);
 
+/* Kernel memory that each socket and thread (QUOTA_) takes, with those that are on. */
+void features_bytes(const struct features *features, uint32_t bytes[static QUOTAS]);
+
 /* Whether the feature has all its hooks and is open. */
 bool features_on(const struct features *features, size_t feature);
 

@@ -129,7 +129,7 @@ static const struct flag mutex_flags[] = {
 const struct feature feature_mutex = {
 	.plan = {
 		.name = "mutex",
-		.needs = "threads",
+		.requires = "threads",
 		.optional = true,
 		.backends = { { .label = "uprobe", .object = "mutex" } },
 	},

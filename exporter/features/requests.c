@@ -37,6 +37,20 @@ struct endpoint {
 	uint16_t port;
 };
 
+/* --- sizes ---------------------------------------------------------------------------------- */
+
+static void requests_size(struct map_sizes *sizes)
+{
+	size_t fit = ENDPOINTS_BYTES_MAX / (sizes->shards * sizeof(struct endpoint_shard));
+
+	sizes->endpoints = fit > ENDPOINTS_MAX ? ENDPOINTS_MAX : (unsigned int)fit;
+}
+
+static unsigned int shards_entries(const struct map_sizes *sizes)
+{
+	return sizes->endpoints * sizes->shards;
+}
+
 static struct endpoint_shard *shard_at(struct requests *requests, uint32_t slot, size_t i)
 {
 	return view_at(&requests->shards, (size_t)slot * requests->kernel->sizes.shards + i);
@@ -387,12 +401,17 @@ static const struct flag requests_flags[] = {
 const struct feature feature_requests = {
 	.plan = {
 		.name = "requests",
-		.needs = "discovery",
+		.requires = "discovery",
 		.backends = {
 			/* Three tracepoints of the socket layer came with Linux 6.3. */
-			{ "socket", "requests", 6, 3 },
-			{ "syscall", "requests_syscall", 0, 0 },
+			{ .label = "socket", .object = "requests", .since_major = 6, .since_minor = 3 },
+			/* It has a table of connections besides: 732 bytes each, all in all. */
+			{ .label = "syscall",
+			  .object = "requests_syscall",
+			  .bytes = { [QUOTA_SOCKETS] = 160 } },
 		},
+		.size = requests_size,
+		.maps = { { "endpoints", shards_entries } },
 		.walks = {
 			{ "requests_adopt", WALK_CONNECTIONS, { NULL } },
 			{ "requests_sweep_listeners", WALK_SOCKETS, { "listeners" } },

@@ -108,6 +108,17 @@ bool features_on(const struct features *features, size_t feature)
 	return features->open[feature] && loader_feature(features->loader, feature)->on;
 }
 
+void features_bytes(const struct features *features, uint32_t bytes[static QUOTAS])
+{
+	memset(bytes, 0, QUOTAS * sizeof(*bytes));
+	for (size_t id = 0; id < features_len; id++) {
+		const struct feature_status *status = loader_feature(features->loader, id);
+
+		for (unsigned int kind = 0; status->on && status->bytes && kind < QUOTAS; kind++)
+			bytes[kind] += status->bytes[kind];
+	}
+}
+
 const struct needs *features_needs(const struct features *features, size_t feature)
 {
 	return features_on(features, feature) ? features_table[feature]->needs : NULL;

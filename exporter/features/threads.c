@@ -43,6 +43,27 @@ struct pool {
 	char name[POOL_NAME_LEN];
 };
 
+/* --- sizes ---------------------------------------------------------------------------------- */
+
+static void threads_size(struct map_sizes *sizes)
+{
+	size_t fit = POOL_STATES_BYTES_MAX / ((sizes->cpus + 1) * sizeof(struct pool_shard));
+
+	sizes->pools = fit > POOLS_MAX   ? POOLS_MAX
+		       : fit < POOLS_MIN ? POOLS_MIN
+					 : (unsigned int)fit;
+}
+
+static unsigned int states_entries(const struct map_sizes *sizes)
+{
+	return sizes->pools * (sizes->cpus + 1);
+}
+
+static unsigned int waits_entries(const struct map_sizes *sizes)
+{
+	return sizes->pools * sizes->shards;
+}
+
 static struct pool_shard *states_at(struct threads *threads, uint32_t slot, size_t i)
 {
 	return view_at(&threads->states, (size_t)slot * (threads->kernel->sizes.cpus + 1) + i);
@@ -428,12 +449,14 @@ static int threads_retire(void *state, const struct retirement *retirement)
 const struct feature feature_threads = {
 	.plan = {
 		.name = "threads",
-		.needs = "discovery",
+		.requires = "discovery",
 		.backends = { { .object = "threads" } },
 		.walks = {
 			{ "threads_walk", WALK_TASKS, { NULL } },
 			{ "threads_judge", WALK_WAITS, { NULL } },
 		},
+		.size = threads_size,
+		.maps = { { "pool_states", states_entries }, { "pool_waits", waits_entries } },
 		.fill = threads_fill,
 	},
 	.collector = true,

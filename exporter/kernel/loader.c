@@ -13,11 +13,9 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "identity/cgroup.h"
 #include "kernel/hooks.h"
 #include "kernel/objects.h"
 #include "kernel/probes.h"
-#include "kernel/sizes.h"
 #include "kernel/spares.h"
 #include "kernel/types.h"
 #include "kernel/uprobes.h"
@@ -102,6 +100,28 @@ static void feature_fail(struct loader *loader, size_t id, const char *step, int
 
 /* --- loading ------------------------------------------------------------------------------- */
 
+/* The number of entries of @map, if a feature has it depend on the machine; 0: it is as declared.
+ */
+static unsigned int map_entries(const struct loader *loader, const char *name)
+{
+	for (size_t id = 0; id < loader->features_len; id++) {
+		const struct feature_plan *plan = loader->plans[id];
+
+		for (size_t i = 0; i < FEATURE_MAPS_SIZED_MAX && plan->maps[i].name; i++)
+			if (!strcmp(plan->maps[i].name, name))
+				return plan->maps[i].entries(&loader->knobs.sizes);
+	}
+	return 0;
+}
+
+/* Before it is made. */
+static int map_size(const struct loader *loader, struct bpf_map *map)
+{
+	unsigned int entries = map_entries(loader, bpf_map__name(map));
+
+	return entries ? bpf_map__set_max_entries(map, entries) : 0;
+}
+
 /* The first object makes the shared maps; the others borrow them by name. */
 static int object_share_maps(struct loader *loader, size_t id)
 {
@@ -113,8 +133,7 @@ static int object_share_maps(struct loader *loader, size_t id)
 		if (strchr(bpf_map__name(map), '.'))
 			continue; /* .rodata, .bss: the object's own */
 		fd = loader_map_fd(loader, bpf_map__name(map));
-		r = fd >= 0 ? bpf_map__reuse_fd(map, fd)
-			    : map_sizes_apply(&loader->knobs.sizes, map);
+		r = fd >= 0 ? bpf_map__reuse_fd(map, fd) : map_size(loader, map);
 		if (r)
 			return r;
 	}
@@ -206,6 +225,7 @@ static int feature_open_object(struct loader *loader, size_t id)
 		struct feature_status *feature = &loader->features[id];
 
 		feature->backend = backend->label;
+		feature->bytes = backend->bytes;
 		feature_since(feature, backend);
 		r = object_open(backend->object, &loader->knobs, &loader->objects[id]);
 		if (r || asked != BACKEND_AUTO || i + 1 == len ||
@@ -266,10 +286,10 @@ static void feature_load(struct loader *loader, size_t id)
 /* The index of the feature that @id needs; its own: none. */
 static size_t feature_needed(const struct loader *loader, size_t id)
 {
-	const char *needs = loader->plans[id]->needs;
+	const char *requires = loader->plans[id]->requires;
 
-	for (size_t i = 0; needs && i < id; i++)
-		if (!strcmp(needs, loader->plans[i]->name))
+	for (size_t i = 0; requires && i < id; i++)
+		if (!strcmp(requires, loader->plans[i]->name))
 			return i;
 	return id;
 }
@@ -345,21 +365,12 @@ static int features_load(struct loader *loader)
 	return 0;
 }
 
-static int knobs_read(struct object_knobs *knobs, const char *proc_root, const struct btf *types)
+/* Also of a feature that is not wanted: another one may make its tables. */
+static void tables_size(struct loader *loader)
 {
-	struct cgroup_hierarchies hierarchies;
-	int r = map_sizes_read(&knobs->sizes);
-
-	if (r < 0)
-		return r;
-	cgroup_hierarchies_read(proc_root, &hierarchies);
-	knobs->hierarchy = hierarchies.v1;
-	knobs->spares = spares_are_needed(types);
-	knobs->casts = hooks_have_cast(types);
-	knobs->storage_refuses = hooks_storage_refuses(types);
-	knobs->mib_overflows = hooks_net_counter(types, "LINUX_MIB_LISTENOVERFLOWS");
-	knobs->mib_deferred = hooks_net_counter(types, "LINUX_MIB_TCPDEFERACCEPTDROP");
-	return 0;
+	for (size_t id = 0; id < loader->features_len; id++)
+		if (loader->plans[id]->size)
+			loader->plans[id]->size(&loader->knobs.sizes);
 }
 
 int loader_new(const struct loader_options *options, struct loader **out)
@@ -374,7 +385,9 @@ int loader_new(const struct loader_options *options, struct loader **out)
 	memcpy(loader->plans, options->plans, sizeof(loader->plans));
 	loader->features_len = options->plans_len;
 	features_list(loader);
-	r = knobs_read(&loader->knobs, options->proc_root, types_get(&loader->types));
+	r = object_knobs_read(&loader->knobs, options->proc_root, types_get(&loader->types));
+	if (!r)
+		tables_size(loader);
 	if (!r)
 		r = features_load(loader);
 	types_forget(&loader->types);

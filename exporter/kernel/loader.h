@@ -11,7 +11,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "abi/quotas.h"
 #include "kernel/refusal.h"
 #include "kernel/sizes.h"
 #include "kernel/walk.h"
@@ -21,6 +23,7 @@
 #define LOADER_FEATURES_MAX 16U
 #define FEATURE_BACKENDS_MAX 2U
 #define FEATURE_WALKS_MAX 5U
+#define FEATURE_MAPS_SIZED_MAX 2U
 #define BACKEND_AUTO (-1)
 
 struct loader;
@@ -31,16 +34,20 @@ struct feature_backend {
 	const char *label; /* for flags and messages; NULL where there is one way only */
 	const char *object; /* bpf/OBJECT.bpf.c */
 	unsigned int since_major, since_minor; /* the Linux that has its hooks; 0: the oldest */
+	uint32_t bytes[QUOTAS]; /* of kernel memory that it takes for each socket and thread */
 };
 
 /* What the loader is told of a feature. */
 struct feature_plan {
 	const char *name;
-	const char *needs; /* a feature before it, without which it is off; NULL: none */
+	const char *requires; /* a feature before it, without which it is off; NULL: none */
 	bool optional; /* not on by default */
 	bool supports; /* measures nothing by itself: so is one without an object that needs none */
 	struct feature_backend backends[FEATURE_BACKENDS_MAX]; /* ends with object NULL, or full */
 	struct walk_program walks[FEATURE_WALKS_MAX]; /* ends with program NULL, or full */
+	/* How many slots its tables have on this machine; or NULL. And maps that depend on it. */
+	void (*size)(struct map_sizes *sizes);
+	struct map_plan maps[FEATURE_MAPS_SIZED_MAX]; /* ends with name NULL, or full */
 	int (*fill)(const struct loader *loader); /* its tables, once they are made; or NULL */
 };
 
@@ -52,6 +59,7 @@ struct feature_status {
 	bool on; /* loaded and all its hooks attached, or ready to be attached to a process */
 	const char *backend; /* the label of what was taken, whether on or off; NULL: none */
 	unsigned int since_major, since_minor; /* the Linux that has all it needs */
+	const uint32_t *bytes; /* as in the backend that was taken; NULL: none */
 	char reason[REFUSAL_REASON_BYTES]; /* why not; empty if on */
 	char remedy[REFUSAL_REMEDY_BYTES]; /* what to do about it; empty if on */
 };

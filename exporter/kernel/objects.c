@@ -6,9 +6,27 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "identity/cgroup.h"
 #include "kernel/hooks.h"
 #include "kernel/spares.h"
 #include "skeletons.h"
+
+int object_knobs_read(struct object_knobs *knobs, const char *proc_root, const struct btf *types)
+{
+	struct cgroup_hierarchies hierarchies;
+	int r = map_sizes_read(&knobs->sizes);
+
+	if (r < 0)
+		return r;
+	cgroup_hierarchies_read(proc_root, &hierarchies);
+	knobs->hierarchy = hierarchies.v1;
+	knobs->spares = spares_are_needed(types);
+	knobs->casts = hooks_have_cast(types);
+	knobs->storage_refuses = hooks_storage_refuses(types);
+	knobs->mib_overflows = hooks_net_counter(types, "LINUX_MIB_LISTENOVERFLOWS");
+	knobs->mib_deferred = hooks_net_counter(types, "LINUX_MIB_TCPDEFERACCEPTDROP");
+	return 0;
+}
 
 #define OBJECT_OPEN(name)                                                               \
 	static void name##_destroy(void *skeleton)                                      \

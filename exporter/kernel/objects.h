@@ -30,6 +30,12 @@ struct object_knobs {
 	unsigned int mib_overflows, mib_deferred; /* see hooks_net_counter() */
 };
 
+/*
+ * Of this machine and its kernel, whose types are @types; the sizes as map_sizes_read() leaves
+ * them. 0 or -errno: of that.
+ */
+int object_knobs_read(struct object_knobs *knobs, const char *proc_root, const struct btf *types);
+
 /* Opens the object of bpf/NAME.bpf.c. 0; -ENOENT if there is none; -errno, @object untouched. */
 int object_open(const char *name, const struct object_knobs *knobs, struct object *object);
 

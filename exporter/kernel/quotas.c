@@ -4,27 +4,25 @@
 #include <errno.h>
 #include <stddef.h>
 
-#define SOCKET_BYTES 640U
-#define SOCKET_BYTES_SYSCALL 800U
-#define THREAD_BYTES 576U
 #define RESERVE_BYTES (16ULL << 20)
 #define LEAST 8U /* 0 would be no bound */
 
 static uint64_t fit_into(uint64_t bytes, uint64_t each)
 {
+	each = each ? each : 1;
 	return bytes / each > LEAST ? bytes / each : LEAST;
 }
 
-void quotas_fit(const struct memory_limit *limit, bool syscall_backend, struct quotas_fit *fit)
+void quotas_fit(const struct memory_limit *limit, const uint32_t bytes[static QUOTAS],
+		struct quotas_fit *fit)
 {
 	uint64_t left = 0;
 
 	if (limit->limit_bytes > limit->used_bytes)
 		left = limit->limit_bytes - limit->used_bytes;
 	left -= left / 2 < RESERVE_BYTES ? left / 2 : RESERVE_BYTES;
-	fit->max[QUOTA_SOCKETS] = fit_into(left / 2,
-					   syscall_backend ? SOCKET_BYTES_SYSCALL : SOCKET_BYTES);
-	fit->max[QUOTA_THREADS] = fit_into(left / 4, THREAD_BYTES);
+	fit->max[QUOTA_SOCKETS] = fit_into(left / 2, bytes[QUOTA_SOCKETS]);
+	fit->max[QUOTA_THREADS] = fit_into(left / 4, bytes[QUOTA_THREADS]);
 }
 
 void quotas_set(struct kernel *kernel, const struct quotas_fit *fit)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many sockets and threads may have state on the kernel side: as many as fit a share of what
- * the memory limit of the exporter's own cgroup leaves. Measured on Linux 6.18, x86-64, all that
- * the cgroup is charged (tests/README.md): 576 bytes a connection with the backend `socket`, 732
- * with `syscall`, which has a table besides, and 524 a thread.
+ * the memory limit of the exporter's own cgroup leaves. How many bytes each takes, of all that the
+ * cgroup is charged, the features tell (struct feature_backend).
  */
 #ifndef WORKLOAD_KERNEL_QUOTAS_H
 #define WORKLOAD_KERNEL_QUOTAS_H
@@ -26,9 +25,11 @@ struct quotas_fit {
  * What fits @limit, as it is after the maps are made. Of what is left 16 MiB, or half where that is
  * less, are kept for connections beyond the quota: the kernel makes their state before it can be
  * refused, and frees it after a grace period of RCU only, which takes long where no CPU is free.
- * Half of the rest is for sockets, a quarter for threads, a quarter for user space.
+ * Half of the rest is for sockets, a quarter for threads, a quarter for user space. @bytes: of each
+ * kind.
  */
-void quotas_fit(const struct memory_limit *limit, bool syscall_backend, struct quotas_fit *fit);
+void quotas_fit(const struct memory_limit *limit, const uint32_t bytes[static QUOTAS],
+		struct quotas_fit *fit);
 
 void quotas_set(struct kernel *kernel, const struct quotas_fit *fit);
 

@@ -3,19 +3,21 @@
 #ifndef WORKLOAD_KERNEL_SIZES_H
 #define WORKLOAD_KERNEL_SIZES_H
 
-struct bpf_map;
-
 struct map_sizes {
 	unsigned int cpus; /* numbers that CPUs may have */
 	unsigned int shards; /* copies of cells that are written atomically: a power of two */
-	unsigned int endpoints; /* slots for endpoints */
-	unsigned int pools; /* slots for pools: fewer on machines with many CPUs */
+	/* Slots of the tables that features share, `other` included; they set them. */
+	unsigned int endpoints;
+	unsigned int pools;
 };
 
-/* 0, or -errno if the number of CPUs cannot be read. */
-int map_sizes_read(struct map_sizes *sizes);
+/* What a feature tells of a map that is sized by the machine. */
+struct map_plan {
+	const char *name;
+	unsigned int (*entries)(const struct map_sizes *sizes);
+};
 
-/* Sets the number of entries of @map, before it is made, if that depends on @sizes. 0 or -errno. */
-int map_sizes_apply(const struct map_sizes *sizes, struct bpf_map *map);
+/* How many CPUs and shards; tables have no slots yet. 0 or -errno: CPUs cannot be counted. */
+int map_sizes_read(struct map_sizes *sizes);
 
 #endif

@@ -44,8 +44,11 @@ def private_bpffs(tmp_path):
     subprocess.run(["umount", directory], check=True)
 
 
-def test_there_is_an_object_for_every_feature_and_backend():
-    assert OBJECTS == ["discovery", "mutex", "requests", "requests_syscall", "threads"]
+def test_there_is_an_object_for_every_feature():
+    """One that is a backend besides has its feature's name before its own."""
+    answer = json.loads(output(BUILD / "workload_exporter", "check", "--json"))
+    features = {feature["name"] for feature in answer["features"]}
+    assert features == {name.split("_")[0] for name in OBJECTS} and features <= set(OBJECTS)
 
 
 @pytest.mark.parametrize("feature", OBJECTS)
@@ -112,17 +115,39 @@ def test_readers_see_the_writes_to_a_shard_in_their_order():
     assert exchanges("arm64") - exchanges("x86") == 2 * writes
 
 
-BACKENDS = {
-    "--requests.backend=socket": ["discovery", "requests", "threads"],
-    "--requests.backend=syscall": ["discovery", "requests_syscall", "threads"],
-    "--mutex.backend=uprobe": ["discovery", "requests", "threads", "mutex"],
-}
+BACKENDS = ["--requests.backend=socket", "--requests.backend=syscall", "--mutex.backend=uprobe"]
+
+
+def features_on(exporter):
+    rows = exporter.scrape().rows("workload_exporter_probe_attached")
+    return {labels["feature"] for labels, _ in rows}
+
+
+@pytest.fixture(scope="module")
+def on_by_default():
+    with Exporter() as running:
+        return features_on(running)
+
+
+def test_what_is_not_on_by_default_has_a_backend(on_by_default):
+    answer = json.loads(output(BUILD / "workload_exporter", "check", "--json"))
+    others = {feature["name"] for feature in answer["features"]} - on_by_default
+    assert others <= {re.match(r"--(\w+)", backend)[1] for backend in BACKENDS}
+
+
+def objects_of(exporter, on_by_default, feature, backend):
+    """Those of the features that are on: of a backend its own, if it has one."""
+    on = features_on(exporter)
+    assert on == on_by_default | {feature}
+    chosen = f"{feature}_{backend}" if f"{feature}_{backend}" in OBJECTS else feature
+    return [chosen if each == feature else each for each in sorted(on)]
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
-def exporter(request):
+def exporter(request, on_by_default):
+    feature, backend = re.match(r"--(\w+)\.backend=(\w+)", request.param).groups()
     with Exporter(request.param) as running:
-        running.objects = BACKENDS[request.param]
+        running.objects = objects_of(running, on_by_default, feature, backend)
         yield running
 
 

@@ -8,6 +8,10 @@
 
 #define MIB (1024ULL * 1024ULL)
 
+/* What each takes: with one backend, and with one that has more. */
+static const uint32_t bytes[QUOTAS] = { [QUOTA_SOCKETS] = 640, [QUOTA_THREADS] = 576 };
+static const uint32_t larger[QUOTAS] = { [QUOTA_SOCKETS] = 800, [QUOTA_THREADS] = 576 };
+
 TestSuite(quotas);
 
 Test(quotas, half_of_what_is_left_after_a_reserve_is_for_sockets_and_a_quarter_for_threads)
@@ -15,10 +19,10 @@ Test(quotas, half_of_what_is_left_after_a_reserve_is_for_sockets_and_a_quarter_f
 	const struct memory_limit limit = { .limit_bytes = 272 * MIB, .used_bytes = 16 * MIB };
 	struct quotas_fit fit;
 
-	quotas_fit(&limit, false, &fit);
+	quotas_fit(&limit, bytes, &fit);
 	cr_expect_eq(fit.max[QUOTA_SOCKETS], 120 * MIB / 640);
 	cr_expect_eq(fit.max[QUOTA_THREADS], 60 * MIB / 576);
-	quotas_fit(&limit, true, &fit);
+	quotas_fit(&limit, larger, &fit);
 	cr_expect_eq(fit.max[QUOTA_SOCKETS], 120 * MIB / 800);
 }
 
@@ -27,7 +31,7 @@ Test(quotas, the_reserve_is_half_of_what_is_left_at_most)
 	const struct memory_limit limit = { .limit_bytes = 32 * MIB, .used_bytes = 16 * MIB };
 	struct quotas_fit fit;
 
-	quotas_fit(&limit, false, &fit);
+	quotas_fit(&limit, bytes, &fit);
 	cr_expect_eq(fit.max[QUOTA_SOCKETS], 4 * MIB / 640);
 	cr_expect_eq(fit.max[QUOTA_THREADS], 2 * MIB / 576);
 }
@@ -39,7 +43,7 @@ Test(quotas, where_nothing_is_left_there_is_a_bound_still)
 	struct quotas_fit fit;
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
-		quotas_fit(&limits[i], false, &fit);
+		quotas_fit(&limits[i], bytes, &fit);
 		cr_expect_eq(fit.max[QUOTA_SOCKETS], 8);
 		cr_expect_eq(fit.max[QUOTA_THREADS], 8);
 	}
