@@ -28,12 +28,13 @@ ROOMS = {
     "exporter/identity": ["bpf/abi", "exporter/base"],
     "exporter/model": ["bpf/abi", "exporter/base", "exporter/identity"],
     "exporter/security": ["exporter/base", "exporter/identity"],
+    "exporter/helpers": ["exporter/base", "exporter/security"],
     "exporter/kernel": [
         "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/security",
     ],
     "exporter/registry": [
-        "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/security",
-        "exporter/kernel",
+        "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/helpers",
+        "exporter/kernel", "exporter/security",
     ],
     "exporter/features": [
         "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/security",
@@ -44,8 +45,8 @@ ROOMS = {
         "exporter/registry", "exporter/features",
     ],
     "exporter/exposition": ["bpf/abi", "exporter/base", "exporter/model"],
-    "exporter/web": ["exporter/base", "exporter/security"],
-    "exporter/http": ["exporter/base", "exporter/model", "exporter/web"],
+    "exporter/web": ["exporter/base", "exporter/security", "exporter/helpers"],
+    "exporter/http": ["exporter/base", "exporter/model", "exporter/helpers", "exporter/web"],
     "exporter/commands": [
         "exporter/base", "exporter/identity", "exporter/security", "exporter/kernel", "exporter/features",
         "exporter/web",
@@ -54,8 +55,8 @@ ROOMS = {
         "exporter/base", "exporter/security", "exporter/features", "exporter/http", "exporter/commands",
     ],
     "exporter/app": [
-        "exporter/base", "exporter/model", "exporter/security", "exporter/kernel", "exporter/registry",
-        "exporter/features", "exporter/collect", "exporter/exposition", "exporter/http",
+        "exporter/base", "exporter/model", "exporter/security", "exporter/helpers", "exporter/kernel",
+        "exporter/registry", "exporter/features", "exporter/collect", "exporter/exposition", "exporter/http",
         "exporter/commands", "exporter/config",
     ],
 }  # fmt: skip
@@ -78,14 +79,16 @@ CALLED_BACK = {
     "exporter/base/command.h": "run",
     "exporter/base/flag.h": "set show",
     "exporter/features/feature.h": "open close collect show show_self maps fold retire try",
-    "exporter/kernel/loader.h": "fill",
+    "exporter/kernel/loader.h": "size fill",
+    "exporter/kernel/sizes.h": "entries",
     "exporter/kernel/objects.h": "destroy",
     # A visit of each.
     "exporter/identity/proc.h": "proc_line_fn",
     "exporter/kernel/walk.h": "walk_row_fn walk_map_fn",
     "exporter/model/metrics.h": "family sample histogram",
     # What a process of its own does.
-    "exporter/security/keeper.h": "run",
+    "exporter/helpers/helper.h": "answer check",
+    "exporter/helpers/keeper.h": "run",
 }
 FUNCTION_POINTER = re.compile(r"\(\s*\*\s*(?:const\s+)?(\w+)\s*(?:\[[^]]*\]\s*)?\)\s*\(")
 INCLUDE = re.compile(r'^\s*#include [<"](.*?)[>"]', re.MULTILINE)

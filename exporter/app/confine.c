@@ -107,7 +107,7 @@ int confine_enter(struct confinement *confinement, struct kernel *kernel,
 
 bool confine_check(struct confinement *confinement, const struct log *log)
 {
-	if (namer_alive(confinement->namer))
+	if (helper_alive(namer_helper(confinement->namer)))
 		return true;
 	log_error(log, "the process that names services has ended: new services that are "
 		       "in no unit and no container are named after their thread; restart "

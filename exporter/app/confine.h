@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "features/features.h"
 #include "kernel/kernel.h"
+#include "registry/namer.h"
 #include "security/capabilities.h"
-#include "security/namer.h"
 #include "security/sandbox.h"
 
 struct confine_options {

@@ -306,7 +306,8 @@ static int loop_prepare(struct app *app, const sigset_t *signals)
 	int r = fd < 0 ? -errno : wait_for(app, &app->signals, fd, stop_asked);
 
 	if (!r)
-		r = wait_for(app, &app->namer, namer_fd(app->confinement.namer), namer_heard);
+		r = wait_for(app, &app->namer, helper_fd(namer_helper(app->confinement.namer)),
+			     namer_heard);
 	if (!r)
 		r = wait_for(app, &app->bell, doorbell_fd(&app->doorbell), bell_rung);
 	for (size_t i = 0; i < COUNT(jobs); i++) {

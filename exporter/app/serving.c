@@ -123,6 +123,6 @@ void serving_stop(struct serving *serving)
 	for (size_t i = 0; i < serving->listeners_len; i++)
 		close(serving->listeners[i]);
 	guard_free(serving->guard);
-	checker_stop(serving->checker);
+	helper_stop(serving->checker);
 	*serving = (struct serving){ 0 };
 }

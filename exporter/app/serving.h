@@ -15,7 +15,7 @@ struct serving {
 	const struct log *log;
 	int listeners[HTTP_LISTENERS_MAX]; /* until the server takes them over */
 	size_t listeners_len;
-	struct checker *checker; /* of passwords; NULL without a web configuration file */
+	struct helper *checker; /* of passwords; NULL without a web configuration file */
 	struct guard *guard;
 	struct http_server *server;
 };

@@ -253,14 +253,14 @@ static int server_listen(struct http_server *server, struct listener *listener)
 	return loop_watch(server->loop, &listener->watch, LOOP_READABLE);
 }
 
-static int server_watch_all(struct http_server *server, const struct checker *checker)
+static int server_watch_all(struct http_server *server, const struct helper *checker)
 {
 	int r = 0;
 
 	for (size_t i = 0; !r && i < server->listeners_len; i++)
 		r = server_listen(server, &server->listeners[i]);
 	if (!r && checker)
-		r = server_watch(server, &server->checker_watch, checker_fd(checker));
+		r = server_watch(server, &server->checker_watch, helper_fd(checker));
 	server->spare_fd = fcntl(server->daemon_watch.fd, F_DUPFD_CLOEXEC, 0);
 	return r;
 }

@@ -27,7 +27,7 @@ struct http_server_options {
 	size_t listeners_len;
 	struct loop *loop; /* borrowed while the server lives, as all below */
 	struct guard *guard;
-	struct checker *checker; /* the guard's; NULL if it has none */
+	struct helper *checker; /* the guard's; NULL if it has none */
 	struct http_routes routes; /* whose functions are called within run */
 	size_t max_requests; /* pages sent at the same time; 0: HTTP_MAX_REQUESTS */
 	unsigned idle_ms; /* an answered client may ask again for so long; 0: 2 minutes */

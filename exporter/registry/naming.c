@@ -217,6 +217,14 @@ int naming_find_heirs(struct naming *naming, uint64_t now_ns)
 
 /* --- questions and answers ------------------------------------------------------------------- */
 
+/* Also where the namer has ended: the question then tells. */
+static bool naming_can_ask(const struct naming *naming)
+{
+	const struct helper *helper = namer_helper(naming->namer);
+
+	return helper_is_ready(helper) || !helper_alive(helper);
+}
+
 static void answered(struct naming *naming, uint32_t slot, int r, struct identity *identity,
 		     uint64_t now_ns)
 {
@@ -270,13 +278,13 @@ static void answers_take(struct naming *naming, uint64_t now_ns)
 void naming_exchange(struct naming *naming, uint64_t budget_ns)
 {
 	uint64_t now_ns = clock_monotonic_ns(), begin_ns = now_ns, end_ns;
-	struct pollfd answer = { .fd = namer_fd(naming->namer), .events = POLLIN };
+	struct pollfd answer = { .fd = helper_fd(namer_helper(naming->namer)), .events = POLLIN };
 	uint32_t slot;
 
 	for (;;) {
 		answers_take(naming, now_ns);
 		slot = named_next(naming->trees, now_ns);
-		if (slot && (namer_is_ready(naming->namer) || !namer_alive(naming->namer))) {
+		if (slot && naming_can_ask(naming)) {
 			question_ask(naming, slot, now_ns);
 			continue;
 		}
@@ -323,8 +331,8 @@ void naming_forget(struct naming *naming, uint32_t slot)
 
 uint64_t naming_due_ns(const struct naming *naming)
 {
-	bool ready = namer_is_ready(naming->namer) || !namer_alive(naming->namer);
-	uint64_t due_ns = namer_due_ns(naming->namer);
+	bool ready = naming_can_ask(naming);
+	uint64_t due_ns = helper_due_ns(namer_helper(naming->namer));
 
 	for (uint32_t slot = 1; slot < TREES_MAX; slot++) {
 		uint64_t at_ns = named_due_ns(&naming->trees[slot], ready, naming->walk_ns);

@@ -24,7 +24,7 @@
 #include "kernel/kernel.h"
 #include "model/ledger.h"
 #include "registry/named.h"
-#include "security/namer.h"
+#include "registry/namer.h"
 
 struct naming {
 	struct kernel *kernel; /* borrowed, as all of these */

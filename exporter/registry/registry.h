@@ -17,7 +17,6 @@
 #include "kernel/walk.h"
 #include "model/ledger.h"
 #include "registry/naming.h"
-#include "security/namer.h"
 
 struct registry {
 	struct kernel *kernel; /* borrowed */

@@ -2,12 +2,13 @@
 /*
  * Gives up what is not needed any more: capabilities, the user, and every way to get more.
  *
- * What goes on after the start, and what of the capabilities it takes, is in KEEP_LIST below, and
- * for a feature in its struct needs (needs.h). Facts of the kernel: since Linux 5.19 bpf(2) on
- * descriptors that are open already (reading and writing maps, running walks, asking for a
- * program's statistics) takes none; before, with kernel.unprivileged_bpf_disabled set, CAP_BPF.
- * Which of the two is tried, not told from the version (main.c). PTRACE_MODE_READ of another user's
- * process, which /proc/PID/exe, maps and root ask for, takes CAP_SYS_PTRACE (ptrace(2)).
+ * What goes on after the start, and what of the capabilities it takes, is in KEEP_LIST below, for a
+ * feature in its struct needs (needs.h), for a helper in its kind (helpers/helper.h). Facts of the
+ * kernel: since Linux 5.19 bpf(2) on descriptors that are open already (reading and writing maps,
+ * running walks, asking for a program's statistics) takes none; before, with
+ * kernel.unprivileged_bpf_disabled set, CAP_BPF. Which of the two is tried, not told from the
+ * version (main.c). PTRACE_MODE_READ of another user's process, which /proc/PID/exe, maps and root
+ * ask for, takes CAP_SYS_PTRACE (ptrace(2)).
  */
 #ifndef WORKLOAD_SECURITY_CAPABILITIES_H
 #define WORKLOAD_SECURITY_CAPABILITIES_H
@@ -25,9 +26,7 @@
 	/* maps, walks, statistics of programs; before Linux 5.19 one of the two that follow */ \
 	KEEP(BPF, 0)                                                                            \
 	KEEP(BPF_BEFORE_5_19, CAPABILITY(CAP_BPF))                                              \
-	KEEP(BPF_AS_ADMIN, CAPABILITY(CAP_SYS_ADMIN)) /* where that is what implies it */       \
-	/* executables, and memory, of other users' processes: in the namer's processes only */ \
-	KEEP(NAMING, CAPABILITY(CAP_SYS_PTRACE))
+	KEEP(BPF_AS_ADMIN, CAPABILITY(CAP_SYS_ADMIN)) /* where that is what implies it */
 
 enum keep {
 #define KEEP(id, capabilities) KEEP_##id,

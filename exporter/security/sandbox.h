@@ -41,4 +41,10 @@ bool sandbox_is_supported(void);
  */
 int sandbox_enter(enum sandbox_role role, enum sandbox_mode mode, const struct needs *const *needs);
 
+/*
+ * For a process that computes: it can read and write what is open, and exit. All else ends it.
+ * Where the kernel has no seccomp at all it is not limited (sandbox_is_supported()). 0 or -errno.
+ */
+int sandbox_enter_strict(void);
+
 #endif

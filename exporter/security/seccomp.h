@@ -8,4 +8,10 @@
 /* As sandbox_enter(), for this part of it; @mode is not SANDBOX_OFF. */
 int seccomp_enter(enum sandbox_role role, enum sandbox_mode mode, const struct needs *const *needs);
 
+/*
+ * As sandbox_enter_strict(). A filter, and not the kernel's strict mode, which cannot be had where
+ * there is a filter already (seccomp(2)): of systemd, of a container.
+ */
+int seccomp_enter_strict(void);
+
 #endif

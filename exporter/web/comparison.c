@@ -30,11 +30,3 @@ uint8_t comparison_answer(struct comparison *comparison, struct crypt_data *data
 		different |= (uint8_t)(hash[i] ^ comparison->hash[i]);
 	return !different;
 }
-
-int comparison_read(bool open, const uint8_t *bytes, long len, bool *right)
-{
-	if (!open || len != 1 || *bytes > 1)
-		return -EPIPE;
-	*right = *bytes;
-	return 0;
-}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the process that compares passwords (checker.h) is asked and what it answers: one datagram
- * each, of a fixed size. Each side takes the other for hostile: what comes in is checked here.
+ * What the process that compares passwords (checker.h) is asked and what it answers. Each side
+ * takes the other for hostile: what is asked is checked here.
  */
 #ifndef WORKLOAD_WEB_COMPARISON_H
 #define WORKLOAD_WEB_COMPARISON_H
@@ -30,12 +30,5 @@ void comparison_fill(struct comparison *comparison, const char *hash, const char
  * leaves the password nowhere but in @data.
  */
 uint8_t comparison_answer(struct comparison *comparison, struct crypt_data *data);
-
-/*
- * What an answer of @len bytes means, of which at least the first is in @bytes, while a question is
- * @open or none is; a negative @len is none. 0 with @right; -EPIPE for everything that the process
- * does not say while it is what it was.
- */
-int comparison_read(bool open, const uint8_t *bytes, long len, bool *right);
 
 #endif

@@ -16,7 +16,7 @@
 
 struct guard_options {
 	const char *path; /* of the file, borrowed while the guard lives; NULL: every client may */
-	struct checker *checker; /* borrowed while the guard lives; NULL if path is */
+	struct helper *checker; /* borrowed while the guard lives; NULL if path is */
 	/* Told what changes: a file that is broken (@broken), or whole again. May be NULL. */
 	void (*say)(void *arg, bool broken, const char *text);
 	void *arg;
@@ -52,7 +52,7 @@ enum guard_verdict guard_enter(struct guard *guard, const char *authorization);
 enum guard_verdict guard_check(struct guard *guard, const char *authorization,
 			       const struct http_origin *origin);
 
-/* To be called when checker_fd() is readable; whether guard_check has news. */
+/* To be called when helper_fd() is readable; whether guard_check has news. */
 bool guard_run(struct guard *guard);
 
 /* Whether a password had to give way to another since the last call: its request is to ask again.

@@ -17,7 +17,7 @@
 /* bcrypt's hash of something, at whatever cost is written into it: it need not be right. */
 static const char nobody[] = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
 
-int passwords_init(struct passwords *passwords, struct checker *checker)
+int passwords_init(struct passwords *passwords, struct helper *checker)
 {
 	*passwords = (struct passwords){ .checker = checker };
 	return gnutls_rnd(GNUTLS_RND_KEY, passwords->secret.bytes, PASSWORD_KEY_BYTES) < 0 ? -EIO
@@ -169,8 +169,8 @@ static void queue_ask(struct passwords *passwords)
 		return;
 	queue_choose(passwords);
 	passwords->served[passwords->served_len++ % PASSWORDS_SERVED] = first->origin;
-	if (checker_ask(passwords->checker, first->hash, first->password) == -EPIPE)
-		passwords->ended = true;
+	if (checker_ask(passwords->checker, first->hash, first->password))
+		passwords->ended = true; /* nothing else is open */
 }
 
 /*

@@ -57,7 +57,7 @@ struct password_question {
 };
 
 struct passwords {
-	struct checker *checker; /* borrowed */
+	struct helper *checker; /* borrowed */
 	struct password_key secret;
 	struct password_key right[PASSWORDS_RIGHT], wrong[PASSWORDS_WRONG];
 	size_t right_len, wrong_len; /* ever remembered: the next one goes to len % size */
@@ -71,7 +71,7 @@ struct passwords {
 };
 
 /* 0 or -EIO: no random numbers. */
-int passwords_init(struct passwords *passwords, struct checker *checker);
+int passwords_init(struct passwords *passwords, struct helper *checker);
 
 /*
  * Reads the value of an Authorization header. 0; -EINVAL, with @out cleared, for everything but

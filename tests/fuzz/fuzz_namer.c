@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of the namer, both ways: the input is what happens one after the other, a byte that
- * tells what and the bytes that it takes. The side that answers can give wrong names and no answer:
- * there is one for each question at most, its texts have their ends, and no other error is told.
+ * Messages of a helper, the namer, both ways: the input is what happens one after the other, a byte
+ * that tells what and the bytes that it takes. The side that answers can give wrong names and no
+ * answer: there is one for each question at most, its texts have their ends, and no other error is
+ * told.
  */
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "security/asker.h"
-#include "security/messages.h"
+#include "helpers/asker.h"
+#include "registry/namer.h"
 #include "fuzz.h"
 
 #define SECOND 1000000000ULL
+#define ANSWER_BYTES (offsetof(struct helper_message, bytes) + sizeof(struct identity))
+#define QUESTION_BYTES (offsetof(struct helper_message, bytes) + sizeof(struct namer_question))
 
 enum event { ASK, TAKE, HELLO, ANSWER, DATAGRAM, LATER, END, EVENTS };
 
@@ -61,19 +65,20 @@ static void tell(const struct scene *scene, const void *bytes, size_t len)
 
 static void tell_answer(struct scene *scene, struct input *input, uint32_t number)
 {
-	struct namer_answer answer = { .number = number };
+	struct helper_message answer = { .number = number };
+	struct identity *identity = (struct identity *)answer.bytes;
 
 	answer.result = -(int8_t)take_byte(input);
-	take_bytes(input, &answer.identity, sizeof(answer.identity));
+	take_bytes(input, identity, sizeof(*identity));
 	/* The first text is long: a few bytes do for the others. */
-	take_bytes(input, answer.identity.runtime, sizeof(answer.identity.runtime));
-	take_bytes(input, answer.identity.user, sizeof(answer.identity.user));
-	tell(scene, &answer, sizeof(answer));
+	take_bytes(input, identity->runtime, sizeof(identity->runtime));
+	take_bytes(input, identity->user, sizeof(identity->user));
+	tell(scene, &answer, ANSWER_BYTES);
 }
 
 static void tell_datagram(struct scene *scene, struct input *input)
 {
-	char bytes[2 * sizeof(struct namer_answer)];
+	char bytes[2 * ANSWER_BYTES];
 
 	tell(scene, bytes, take_bytes(input, bytes, sizeof(bytes)));
 }
@@ -109,27 +114,27 @@ static void check_take(struct scene *scene)
 }
 
 /* The end that reads gets what the other has sent, or nothing. */
-static void check_question(const struct scene *scene)
+static void check_question(const struct scene *scene, const struct namer_question *asked)
 {
-	struct namer_question question;
+	struct helper_message question;
 
-	MUST(namer_question_receive(scene->peer, &question) == 0);
-	MUST(question.number == scene->asker.asked && question.number != NAMER_HELLO);
-	MUST_END(question.comm);
+	MUST(helper_question_receive(&namer_kind, scene->peer, &question) == 0);
+	MUST(question.number == scene->asker.asked && question.number != HELPER_HELLO);
+	MUST(memcmp(question.bytes, asked, sizeof(*asked)) == 0);
 }
 
 static void check_ask(struct scene *scene, struct input *input)
 {
 	bool usable = scene->asker.ready && !scene->asker.open && !scene->asker.ended;
-	char comm[2 * NAMER_COMM_BYTES + 1] = "";
+	struct namer_question question;
 	int r;
 
-	take_bytes(input, comm, sizeof(comm) - 1);
-	r = asker_ask(&scene->asker, 1, 0, comm, scene->now_ns + SECOND);
+	take_bytes(input, &question, sizeof(question));
+	r = asker_ask(&scene->asker, &question, scene->now_ns + SECOND);
 	MUST(r == 0 || r == -EBUSY || (r == -EPIPE && scene->asker.ended));
 	MUST(r != 0 || (usable && scene->asker.open));
 	if (!r && scene->peer >= 0)
-		check_question(scene);
+		check_question(scene, &question);
 }
 
 static void peer_end(struct scene *scene)
@@ -144,18 +149,21 @@ static void peer_end(struct scene *scene)
 /* What a reader is asked by an intruder that has taken the exporter over. */
 static void check_hostile_question(const uint8_t *data, size_t len)
 {
-	struct namer_question question;
-	size_t sent = len < 2 * sizeof(question) ? len : 2 * sizeof(question);
+	struct helper_message question;
+	struct identity identity = { 0 };
+	size_t sent = len < 2 * QUESTION_BYTES ? len : 2 * QUESTION_BYTES;
 	int ends[2], r;
 
 	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
 	MUST(send(ends[0], data, sent, MSG_NOSIGNAL) == (ssize_t)sent);
 	close(ends[0]);
 	memset(&question, 'x', sizeof(question));
-	r = namer_question_receive(ends[1], &question);
-	MUST(r == (sent == sizeof(question) ? 0 : -EPIPE));
-	if (!r)
-		MUST_END(question.comm);
+	r = helper_question_receive(&namer_kind, ends[1], &question);
+	MUST(r == (sent == QUESTION_BYTES ? 0 : -EPIPE));
+	if (!r) {
+		namer_kind.answer("/nonexistent", NULL, question.bytes, &identity);
+		MUST_END(((struct namer_question *)question.bytes)->comm);
+	}
 	close(ends[1]);
 }
 
@@ -169,7 +177,7 @@ static void happen(struct scene *scene, enum event event, struct input *input)
 		check_take(scene);
 		break;
 	case HELLO:
-		tell_answer(scene, input, NAMER_HELLO);
+		tell_answer(scene, input, HELPER_HELLO);
 		break;
 	case ANSWER:
 		tell_answer(scene, input, scene->asker.asked + take_byte(input) % 4);
@@ -187,7 +195,7 @@ static void happen(struct scene *scene, enum event event, struct input *input)
 
 static void scene_play(struct input *input)
 {
-	struct scene scene = { .now_ns = SECOND };
+	struct scene scene = { .asker.kind = &namer_kind, .now_ns = SECOND };
 	int questions[2], control[2];
 
 	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, questions) == 0);
@@ -196,7 +204,7 @@ static void scene_play(struct input *input)
 	scene.asker.control = control[0];
 	scene.peer = questions[1];
 	scene.control = control[1];
-	tell(&scene, &(struct namer_answer){ .number = NAMER_HELLO }, sizeof(struct namer_answer));
+	tell(&scene, &(struct helper_message){ .number = HELPER_HELLO }, ANSWER_BYTES);
 	MUST(asker_begin(&scene.asker) == 0);
 	while (input->len)
 		happen(&scene, (enum event)(take_byte(input) % EVENTS), input);

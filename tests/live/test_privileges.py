@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from clients import exchange_once
-from exporter import run_to_end
+from exporter import BEHIND_A_FILTER, run_to_end
 from services import Service, wait_until
 from web import basic, bcrypt
 
@@ -115,8 +115,19 @@ def test_who_compares_passwords_is_not_root_and_can_only_read_and_write(exporter
     assert users(pid) == ({NOBODY}, [])
     assert capabilities(pid) == dict.fromkeys(SETS, 0)
     assert status(pid)["NoNewPrivs"] == "1"
-    assert status(pid)["Seccomp"] == "1"  # strict: read, write and exit
+    assert status(pid)["Seccomp"] == "2"
+    assert limit(pid, "Max processes") == ["0", "0"]
     assert Path(f"/proc/{pid}/environ").stat().st_uid == 0  # it is not dumpable
+
+
+def test_passwords_are_compared_behind_a_filter_of_others(exporters, tmp_path):
+    """The kernel's strict mode cannot be had then: systemd's SystemCallFilter= is one."""
+    path = tmp_path / "web.yml"
+    path.write_text(f"basic_auth_users:\n  prometheus: {bcrypt('right')}\n")
+    exporter = exporters(f"--web.config.file={path}", launcher=BEHIND_A_FILTER)
+    assert status(exporter.pid)["Seccomp_filters"] == "2"
+    assert exporter.request(**basic("prometheus", "right"))[0] == 200
+    assert exporter.request(**basic("prometheus", "wrong"))[0] == 401
 
 
 def test_without_the_capabilities_to_become_another_it_stays_root_and_says_so(exporters):

@@ -15,8 +15,8 @@
 #include "collect/collector.h"
 #include "features/features.h"
 #include "plain_kernel.h"
+#include "registry/namer.h"
 #include "registry/registry.h"
-#include "security/namer.h"
 
 #define CORE_ROOT "tests/unit/fixtures/proc"
 #define CORE_NGINX 100 /* a process of the fixtures, of nginx.service, and when it started */

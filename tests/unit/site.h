@@ -33,7 +33,7 @@ struct site {
 	int waiting; /* requests that the last run has left for the next */
 	size_t runs;
 	struct guard *guard;
-	struct checker *checker;
+	struct helper *checker;
 	const char *web_config; /* a file; NULL: every client may ask */
 	size_t max_requests;
 	uint16_t port;
@@ -183,7 +183,7 @@ static inline void site_stop(struct site *site)
 	http_server_stop(site->server);
 	loop_free(site->loop);
 	guard_free(site->guard);
-	checker_stop(site->checker);
+	helper_stop(site->checker);
 }
 
 static inline int64_t now_ms(void)

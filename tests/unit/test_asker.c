@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of the namer that asks, and what an intruder at the other end can tell it. */
+/*
+ * The end of a helper's socket that asks, and what an intruder at the other end can tell it: the
+ * helper is the namer.
+ */
 #include <criterion/criterion.h>
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "security/asker.h"
-#include "security/messages.h"
+#include "helpers/asker.h"
+#include "registry/namer.h"
 
 #define SECOND 1000000000ULL
+#define ANSWER_BYTES (offsetof(struct helper_message, bytes) + sizeof(struct identity))
+#define QUESTION_BYTES (offsetof(struct helper_message, bytes) + sizeof(struct namer_question))
+
+static const struct namer_question question = { .pid = 1, .comm = "comm" };
 
 struct scene {
 	struct asker asker;
@@ -26,9 +34,9 @@ static void tell(const struct scene *scene, const void *bytes, size_t len)
 
 static void hello(const struct scene *scene)
 {
-	const struct namer_answer answer = { .number = NAMER_HELLO };
+	const struct helper_message answer = { .number = HELPER_HELLO };
 
-	tell(scene, &answer, sizeof(answer));
+	tell(scene, &answer, ANSWER_BYTES);
 }
 
 static struct scene scene_make(void)
@@ -39,7 +47,7 @@ static struct scene scene_make(void)
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, questions), 0);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control), 0);
 	scene = (struct scene){
-		.asker = { .questions = questions[0], .control = control[0] },
+		.asker = { .kind = &namer_kind, .questions = questions[0], .control = control[0] },
 		.peer = questions[1],
 		.control = control[1],
 	};
@@ -56,12 +64,21 @@ static void scene_close(const struct scene *scene)
 	cleanup_close(&scene->control);
 }
 
-static struct namer_answer answer_make(const struct scene *scene)
+static struct identity *identity_in(struct helper_message *answer)
 {
-	return (struct namer_answer){
-		.number = scene->asker.asked,
-		.identity = { .name = "nginx", .runtime = "native", .user = "33" },
+	return (struct identity *)answer->bytes;
+}
+
+static struct helper_message answer_make(const struct scene *scene)
+{
+	struct helper_message answer = { .number = scene->asker.asked };
+
+	*identity_in(&answer) = (struct identity){
+		.name = "nginx",
+		.runtime = "native",
+		.user = "33",
 	};
+	return answer;
 }
 
 static int take(struct scene *scene, struct identity *out)
@@ -70,23 +87,23 @@ static int take(struct scene *scene, struct identity *out)
 }
 
 /* What is told of a question that is answered like this. */
-static int told_of(struct scene *scene, const struct namer_answer *answer, struct identity *out)
+static int told_of(struct scene *scene, const struct helper_message *answer, struct identity *out)
 {
-	struct namer_answer numbered = *answer;
+	struct helper_message numbered = *answer;
 
-	cr_assert_eq(asker_ask(&scene->asker, 1, 0, "comm", SECOND), 0);
+	cr_assert_eq(asker_ask(&scene->asker, &question, SECOND), 0);
 	numbered.number = scene->asker.asked;
-	tell(scene, &numbered, sizeof(numbered));
+	tell(scene, &numbered, ANSWER_BYTES);
 	return take(scene, out);
 }
 
 Test(asker, a_text_without_an_end_gets_one)
 {
 	_cleanup_(scene_close) struct scene scene = scene_make();
-	struct namer_answer answer = answer_make(&scene);
+	struct helper_message answer = answer_make(&scene);
 	struct identity identity;
 
-	memset(&answer.identity, '7', sizeof(answer.identity));
+	memset(answer.bytes, '7', sizeof(struct identity));
 	cr_expect_eq(told_of(&scene, &answer, &identity), 0);
 	cr_expect_eq(strlen(identity.name), sizeof(identity.name) - 1);
 	cr_expect_eq(strlen(identity.exe), sizeof(identity.exe) - 1);
@@ -99,15 +116,15 @@ Test(asker, a_text_without_an_end_gets_one)
 Test(asker, an_identity_without_what_everybody_has_is_none)
 {
 	_cleanup_(scene_close) struct scene scene = scene_make();
-	struct namer_answer whole = answer_make(&scene), answers[4];
+	struct helper_message whole = answer_make(&scene), answers[4];
 	struct identity identity = { .name = "untouched" };
 
 	for (int i = 0; i < 4; i++)
 		answers[i] = whole;
-	answers[0].identity.name[0] = '\0';
-	answers[1].identity.runtime[0] = '\0';
-	answers[2].identity.user[0] = '\0';
-	answers[3].identity.user[1] = '"';
+	identity_in(&answers[0])->name[0] = '\0';
+	identity_in(&answers[1])->runtime[0] = '\0';
+	identity_in(&answers[2])->user[0] = '\0';
+	identity_in(&answers[3])->user[1] = '"';
 	for (int i = 0; i < 4; i++)
 		cr_expect_eq(told_of(&scene, &answers[i], &identity), -EPROTO, "answer %d", i);
 	cr_expect_str_eq(identity.name, "untouched");
@@ -119,7 +136,7 @@ Test(asker, an_answer_cannot_say_what_only_the_asker_says)
 {
 	static const int32_t results[] = { -EAGAIN, -EPIPE, -ETIMEDOUT, 1, INT32_MIN };
 	_cleanup_(scene_close) struct scene scene = scene_make();
-	struct namer_answer answer = answer_make(&scene);
+	struct helper_message answer = answer_make(&scene);
 	struct identity identity;
 
 	for (size_t i = 0; i < sizeof(results) / sizeof(*results); i++) {
@@ -135,12 +152,12 @@ Test(asker, an_answer_cannot_say_what_only_the_asker_says)
 Test(asker, who_floods_is_not_listened_to_without_end)
 {
 	_cleanup_(scene_close) struct scene scene = scene_make();
-	const struct namer_answer answer = { .number = NAMER_HELLO };
+	const struct helper_message answer = { .number = HELPER_HELLO };
 	struct pollfd more = { .fd = scene.asker.questions, .events = POLLIN };
 	struct identity identity;
 	int told = 0;
 
-	while (send(scene.peer, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+	while (send(scene.peer, &answer, ANSWER_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
 		told++;
 	cr_assert_gt(told, ASKER_MESSAGES_MAX);
 	cr_expect_eq(take(&scene, &identity), -EAGAIN);
@@ -154,12 +171,12 @@ Test(asker, who_floods_is_not_listened_to_without_end)
 Test(asker, a_question_is_late_also_under_a_flood)
 {
 	_cleanup_(scene_close) struct scene scene = scene_make();
-	struct namer_answer late = answer_make(&scene);
+	struct helper_message late = answer_make(&scene);
 	struct identity identity;
 
-	cr_assert_eq(asker_ask(&scene.asker, 1, 0, NULL, SECOND), 0);
+	cr_assert_eq(asker_ask(&scene.asker, &question, SECOND), 0);
 	late.number = scene.asker.asked + 1;
-	while (send(scene.peer, &late, sizeof(late), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+	while (send(scene.peer, &late, ANSWER_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
 		;
 	cr_expect_eq(asker_take(&scene.asker, SECOND - 1, &identity), -EAGAIN);
 	cr_expect_eq(asker_take(&scene.asker, SECOND, &identity), -ETIMEDOUT);
@@ -167,9 +184,8 @@ Test(asker, a_question_is_late_also_under_a_flood)
 
 Test(asker, a_message_of_another_size_is_the_end)
 {
-	static const size_t sizes[] = { 1, sizeof(struct namer_answer) - 1,
-					sizeof(struct namer_answer) + 1 };
-	char bytes[sizeof(struct namer_answer) + 1] = "";
+	static const size_t sizes[] = { 1, ANSWER_BYTES - 1, ANSWER_BYTES + 1 };
+	char bytes[ANSWER_BYTES + 1] = "";
 	struct identity identity;
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
@@ -179,7 +195,7 @@ Test(asker, a_message_of_another_size_is_the_end)
 		cr_expect_eq(take(&scene, &identity), -EPIPE);
 		cr_expect(scene.asker.ended);
 		cr_expect_eq(take(&scene, &identity), -EPIPE);
-		cr_expect_eq(asker_ask(&scene.asker, 1, 0, NULL, SECOND), -EPIPE);
+		cr_expect_eq(asker_ask(&scene.asker, &question, SECOND), -EPIPE);
 	}
 }
 
@@ -189,35 +205,82 @@ Test(asker, it_begins_with_a_hello)
 		uint32_t number;
 		int32_t result;
 		int begun;
-	} cases[] = { { NAMER_HELLO, 0, 0 },
-		      { NAMER_HELLO, -EPERM, -EPERM },
-		      { NAMER_HELLO, 1, -EPROTO },
+	} cases[] = { { HELPER_HELLO, 0, 0 },
+		      { HELPER_HELLO, -EPERM, -EPERM },
+		      { HELPER_HELLO, 1, -EPROTO },
 		      { 1, 0, -EPROTO } };
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		_cleanup_(scene_close) struct scene scene = scene_make();
-		struct namer_answer answer = answer_make(&scene);
+		struct helper_message answer = answer_make(&scene);
 
 		answer.number = cases[i].number;
 		answer.result = cases[i].result;
-		tell(&scene, &answer, sizeof(answer));
+		tell(&scene, &answer, ANSWER_BYTES);
 		cr_expect_eq(asker_begin(&scene.asker), cases[i].begun, "case %zu", i);
 		cr_expect_eq(scene.asker.ready, cases[i].begun == 0);
 	}
 }
 
-Test(asker, a_reader_takes_nothing_but_questions)
+Test(asker, what_answers_takes_nothing_but_questions)
 {
 	_cleanup_(scene_close) struct scene scene = scene_make();
-	char bytes[sizeof(struct namer_question) + 1];
-	struct namer_question question;
+	char bytes[QUESTION_BYTES + 1];
+	struct helper_message received;
 
 	memset(bytes, 'x', sizeof(bytes));
-	for (size_t len = sizeof(bytes) - 2; len <= sizeof(bytes); len++) {
+	for (size_t len = QUESTION_BYTES - 1; len <= QUESTION_BYTES + 1; len++) {
 		cr_assert_eq(send(scene.asker.questions, bytes, len, 0), (ssize_t)len);
-		cr_expect_eq(namer_question_receive(scene.peer, &question),
-			     len == sizeof(question) ? 0 : -EPIPE);
-		if (len == sizeof(question))
-			cr_expect_eq(strlen(question.comm), sizeof(question.comm) - 1);
+		cr_expect_eq(helper_question_receive(&namer_kind, scene.peer, &received),
+			     len == QUESTION_BYTES ? 0 : -EPIPE);
+	}
+}
+
+/* As long as any may be: no byte behind it is written. */
+Test(asker, the_longest_question_fits)
+{
+	static const struct helper_kind longest = { .question_bytes = HELPER_BYTES_MAX };
+	_cleanup_(scene_close) struct scene scene = scene_make();
+	struct {
+		struct helper_message message;
+		char behind[8];
+	} received = { .behind = "behind" };
+	char bytes[sizeof(struct helper_message) + 1];
+
+	memset(bytes, 'x', sizeof(bytes));
+	cr_assert_eq(send(scene.asker.questions, bytes, sizeof(bytes), 0), (ssize_t)sizeof(bytes));
+	cr_expect_eq(helper_question_receive(&longest, scene.peer, &received.message), -EPIPE);
+	cr_expect_str_eq(received.behind, "behind");
+}
+
+/* An intruder in the exporter asks: a text without an end gets one. */
+Test(asker, the_reader_ends_what_it_is_asked)
+{
+	struct namer_question hostile;
+	struct identity identity = { 0 };
+
+	memset(&hostile, 'x', sizeof(hostile));
+	hostile.pid = 100;
+	hostile.start_ns = 0;
+	cr_expect_eq(namer_kind.answer("tests/unit/fixtures/proc", NULL, &hostile, &identity), 0);
+	cr_expect_eq(strlen(hostile.comm), sizeof(hostile.comm) - 1);
+}
+
+/* What is not replaced has nothing to say but answers: all else is its end. */
+Test(asker, without_a_worker_what_was_not_asked_is_the_end)
+{
+	struct helper_kind single = namer_kind;
+	struct identity identity;
+
+	single.worker = NULL;
+	for (uint32_t number = HELPER_HELLO; number < 3; number++) {
+		_cleanup_(scene_close) struct scene scene = scene_make();
+		struct helper_message answer = answer_make(&scene);
+
+		scene.asker.kind = &single;
+		answer.number = number;
+		tell(&scene, &answer, ANSWER_BYTES);
+		cr_expect_eq(take(&scene, &identity), -EPIPE, "message %u", number);
+		cr_expect(scene.asker.ended);
 	}
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "security/namer.h"
+#include "registry/namer.h"
 
 #define ROOT "tests/unit/fixtures/proc"
 
@@ -29,7 +29,7 @@ static struct namer *start(void)
 	struct namer *namer = NULL;
 
 	cr_assert_eq(namer_start(&options, &namer), 0);
-	cr_assert(namer_is_ready(namer));
+	cr_assert(helper_is_ready(namer_helper(namer)));
 	return namer;
 }
 
@@ -68,7 +68,7 @@ static int ask(struct namer *namer, pid_t pid, uint64_t within_ns)
 /* What namer_take() says when there is something to take, or it is due. */
 static int wait_and_take(struct namer *namer, struct identity *out)
 {
-	struct pollfd answer = { .fd = namer_fd(namer), .events = POLLIN };
+	struct pollfd answer = { .fd = helper_fd(namer_helper(namer)), .events = POLLIN };
 	int r;
 
 	while ((r = namer_take(namer, clock_monotonic_ns(), out)) == -EAGAIN)
@@ -85,14 +85,14 @@ static int identify(struct namer *namer, pid_t pid, struct identity *out)
 /* Nothing is open: only a new reader can say something. */
 static void wait_until_ready(struct namer *namer)
 {
-	struct pollfd hello = { .fd = namer_fd(namer), .events = POLLIN };
+	struct pollfd hello = { .fd = helper_fd(namer_helper(namer)), .events = POLLIN };
 	struct identity none;
 
-	for (int i = 0; i < 1000 && !namer_is_ready(namer); i++) {
+	for (int i = 0; i < 1000 && !helper_is_ready(namer_helper(namer)); i++) {
 		poll(&hello, 1, 10);
 		cr_assert_eq(namer_take(namer, clock_monotonic_ns(), &none), -EAGAIN);
 	}
-	cr_assert(namer_is_ready(namer));
+	cr_assert(helper_is_ready(namer_helper(namer)));
 }
 
 static void wait_for_end(pid_t pid)
@@ -118,7 +118,7 @@ Test(namer, it_answers_what_reading_tells)
 
 	for (pid_t pid = 100; pid <= 113; pid++)
 		expect_right(namer, pid);
-	cr_expect(namer_alive(namer));
+	cr_expect(helper_alive(namer_helper(namer)));
 	namer_stop(namer);
 }
 
@@ -139,13 +139,13 @@ Test(namer, one_question_is_open_at_a_time)
 	struct identity identity;
 
 	cr_expect_eq(namer_take(namer, clock_monotonic_ns(), &identity), -EAGAIN);
-	cr_expect_eq(namer_due_ns(namer), UINT64_MAX);
+	cr_expect_eq(helper_due_ns(namer_helper(namer)), UINT64_MAX);
 	cr_expect_eq(namer_ask(namer, 100, 0, "thread", UINT64_MAX - 1), 0);
-	cr_expect_not(namer_is_ready(namer));
-	cr_expect_eq(namer_due_ns(namer), UINT64_MAX - 1);
+	cr_expect_not(helper_is_ready(namer_helper(namer)));
+	cr_expect_eq(helper_due_ns(namer_helper(namer)), UINT64_MAX - 1);
 	cr_expect_eq(ask(namer, 101, LONG_NS), -EBUSY);
 	cr_expect_eq(wait_and_take(namer, &identity), 0);
-	cr_expect(namer_is_ready(namer));
+	cr_expect(helper_is_ready(namer_helper(namer)));
 	namer_stop(namer);
 }
 
@@ -191,7 +191,7 @@ Test(namer, once_it_has_ended_what_every_user_may_know_is_told)
 
 	kill(keeper(), SIGKILL);
 	cr_expect_eq(wait_and_take(namer, &identity), -EPIPE);
-	cr_expect_not(namer_alive(namer));
+	cr_expect_not(helper_alive(namer_helper(namer)));
 	cr_expect_eq(ask(namer, 100, LONG_NS), -EPIPE);
 	wait_for_end(last);
 	cr_expect_eq(namer_read_public(namer, 100, 0, "thread", &identity), 0);

@@ -28,7 +28,7 @@ static enum password_verdict check(struct passwords *passwords, const char *name
 
 static void wait_for_answer(struct passwords *passwords)
 {
-	struct pollfd fd = { .fd = checker_fd(passwords->checker), .events = POLLIN };
+	struct pollfd fd = { .fd = helper_fd(passwords->checker), .events = POLLIN };
 
 	cr_assert_eq(poll(&fd, 1, PATIENCE_MS), 1);
 	passwords_run(passwords);
@@ -44,10 +44,10 @@ static enum password_verdict check_to_end(struct passwords *passwords, const cha
 	return verdict;
 }
 
-#define PASSWORDS(name)                                                                \
-	__attribute__((cleanup(checker_stopp))) struct checker *name##_checker = NULL; \
-	struct passwords name;                                                         \
-	cr_assert_eq(checker_start(&(const struct user){ 0 }, &name##_checker), 0);    \
+#define PASSWORDS(name)                                                              \
+	__attribute__((cleanup(helper_stopp))) struct helper *name##_checker = NULL; \
+	struct passwords name;                                                       \
+	cr_assert_eq(checker_start(&(const struct user){ 0 }, &name##_checker), 0);  \
 	cr_assert_eq(passwords_init(&name, name##_checker), 0)
 
 Test(passwords, the_right_one_is_right_and_then_known)
@@ -226,7 +226,7 @@ Test(passwords, the_header_is_read_strictly)
 
 Test(passwords, the_checker_takes_one_question_at_a_time)
 {
-	struct checker *none = NULL;
+	struct helper *none = NULL;
 	struct passwords passwords;
 	bool right = true;
 
@@ -235,5 +235,5 @@ Test(passwords, the_checker_takes_one_question_at_a_time)
 	cr_expect_eq(checker_take(none, &right), 0, "there was no question");
 	cr_expect_eq(checker_ask(none, SECRET, "x"), 0);
 	cr_expect_eq(checker_ask(none, SECRET, "x"), -EBUSY, "one at a time");
-	checker_stop(none);
+	helper_stop(none);
 }

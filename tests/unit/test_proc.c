@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "identity/elf.h"
 #include "identity/proc.h"
+#include "registry/namer.h"
 #include "security/capabilities.h"
 
 #define ROOT "tests/unit/fixtures/proc"
@@ -246,7 +247,7 @@ Test(proc, whoever_may_trace_a_process_learns_how_it_was_executed_without_its_fi
 		pid = fork();
 		cr_assert_geq(pid, 0);
 		if (!pid) {
-			uint64_t keep = may ? capabilities_of(KEEP_NAMING) : 0;
+			uint64_t keep = may ? namer_kind.capabilities : 0;
 			int r = executed_as_nobody(getppid(), keep, path, sizeof(path));
 
 			_exit(r ? -r : strcmp(path, own) != 0);

@@ -373,7 +373,7 @@ Test(registry, what_was_in_other_and_has_ended_is_in_both)
 {
 	struct core *core = core_start(ALL);
 	ledger_handle last = LEDGER_OTHER;
-	struct pollfd answer = { .fd = namer_fd(core->namer), .events = POLLIN };
+	struct pollfd answer = { .fd = helper_fd(namer_helper(core->namer)), .events = POLLIN };
 	struct pool_shard *shard;
 	uint32_t given;
 

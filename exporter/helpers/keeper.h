@@ -7,8 +7,8 @@
  * with all children. A child that ends by itself is followed by another a moment later. Children
  * end with the keeper (SIGKILL), however that ends.
  */
-#ifndef WORKLOAD_SECURITY_KEEPER_H
-#define WORKLOAD_SECURITY_KEEPER_H
+#ifndef WORKLOAD_HELPERS_KEEPER_H
+#define WORKLOAD_HELPERS_KEEPER_H
 
 /* How many children there may be, all but one of which have been killed and hang nevertheless. */
 #define KEEPER_CHILDREN_MAX 4

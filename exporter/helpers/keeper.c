@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "security/keeper.h"
+#include "helpers/keeper.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Helpers of made-up kinds: what cannot be one, what is told, and what is left of it. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "helpers/helper.h"
+
+static const struct user nobody_else;
+
+/* Answers what it has been asked before, and keeps what it is asked now. */
+static int echo(const void *arg, void *scratch, void *question, void *answer)
+{
+	int result = *(const int *)arg;
+
+	memcpy(answer, scratch, sizeof(uint64_t));
+	memcpy(scratch, question, sizeof(uint64_t));
+	return result;
+}
+
+static bool is_less_than_nine(void *answer)
+{
+	return *(const uint64_t *)answer < 9;
+}
+
+static const struct helper_kind echoes = {
+	.name = "made-up",
+	.strict = true,
+	.question_bytes = sizeof(uint64_t),
+	.answer_bytes = sizeof(uint64_t),
+	.scratch_bytes = sizeof(uint64_t),
+	.answer = echo,
+	.check = is_less_than_nine,
+};
+
+static struct helper *start(const struct helper_kind *kind, const int *result)
+{
+	const struct helper_options options = {
+		.kind = kind,
+		.arg = result,
+		.user = &nobody_else,
+		.sandbox = SANDBOX_OFF, /* a sanitizer's own calls are not on its list */
+	};
+	struct helper *helper = NULL;
+
+	cr_assert_eq(helper_start(&options, &helper), 0);
+	return helper;
+}
+
+static int ask(struct helper *helper, uint64_t question, uint64_t *answer)
+{
+	struct pollfd readable = { .fd = helper_fd(helper), .events = POLLIN };
+
+	cr_assert_eq(helper_ask(helper, &question, UINT64_MAX), 0);
+	cr_assert_eq(poll(&readable, 1, 10000), 1);
+	return helper_take(helper, clock_monotonic_ns(), answer);
+}
+
+Test(helper, it_answers_from_memory_of_its_own)
+{
+	static const int right = 0;
+	_cleanup_(helper_stopp) struct helper *helper = start(&echoes, &right);
+	uint64_t answer = 77;
+
+	cr_expect(helper_is_ready(helper));
+	cr_expect_eq(helper_take(helper, 0, &answer), -EAGAIN);
+	cr_expect_eq(ask(helper, 3, &answer), 0);
+	cr_expect_eq(answer, 0, "its memory begins as zeros");
+	cr_expect_eq(ask(helper, 12, &answer), 0);
+	cr_expect_eq(answer, 3);
+	cr_expect_eq(ask(helper, 1, &answer), -EPROTO, "12 can be no answer");
+	cr_expect_eq(answer, 3, "and is not told");
+	cr_expect(helper_alive(helper));
+}
+
+Test(helper, it_tells_why_there_is_no_answer)
+{
+	static const int wrong = -ENOENT;
+	_cleanup_(helper_stopp) struct helper *helper = start(&echoes, &wrong);
+	uint64_t answer = 77;
+
+	cr_expect_eq(ask(helper, 3, &answer), -ENOENT);
+	cr_expect_eq(answer, 77);
+}
+
+/* To become a user takes what this one does not have. */
+Test(helper, one_that_cannot_give_up_what_it_has_does_not_start)
+{
+	const struct user other = { .become = true, .uid = 1, .gid = 1 };
+	const struct helper_options options = { .kind = &echoes, .user = &other };
+	struct helper *helper = NULL;
+
+	cr_assert_eq(setresuid(65534, 65534, 65534), 0);
+	cr_expect_eq(helper_start(&options, &helper), -EPERM);
+	cr_expect_null(helper);
+}
+
+Test(helper, what_cannot_be_a_kind_is_refused)
+{
+	struct helper_kind kinds[] = { echoes, echoes, echoes };
+	struct helper *helper = NULL;
+
+	kinds[0].question_bytes = HELPER_BYTES_MAX + 1;
+	kinds[1].answer_bytes = HELPER_BYTES_MAX + 1;
+	kinds[2].worker = "made-up-child";
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		const struct helper_options options = { .kind = &kinds[i], .user = &nobody_else };
+
+		cr_expect_eq(helper_start(&options, &helper), -EINVAL, "kind %zu", i);
+	}
+}
