@@ -30,6 +30,9 @@ DEPS_BENCH := bpftrace libbpf-tools util-linux
 # npm may have come with another nodejs than Debian's.
 DEPS_DASHBOARDS := python3-yaml $(if $(shell command -v npm),,nodejs npm)
 DEPS_PICTURES := chromium fonts-dejavu-core pngquant
+DEPS_DEB  := dpkg-dev
+# What the tests of the package make a system of, and what judges the package.
+DEPS_DEB_TEST := debootstrap debian-archive-keyring lintian
 DEPS_LINT := clang-format clang-tidy cppcheck shellcheck python3-pyflakes groff-base
 
 # What the kernel matrix needs, and what its emulated arm64 machine runs from and is linked with.
@@ -51,8 +54,12 @@ WARNINGS := -Wall -Wextra -Wpointer-arith -Wstrict-prototypes -Wmissing-prototyp
             -Wvla -Wundef -Wwrite-strings -Wformat=2 -Werror
 INCLUDES := -Iexporter -Ibpf -I$(BUILD)/bpf -I$(BUILD)/proto
 CFLAGS   ?= -O2 -g
+# A program, and what it carries of BPF, is the same whatever folder it was built in.
+# Compilers take the folder from PWD, which may lead there by a symbolic link.
+export PWD := $(CURDIR)
+ANYWHERE := -ffile-prefix-map='$(CURDIR)'=.
 HARDEN   := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
-ALL_CFLAGS := -std=gnu11 -fms-extensions -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS)
+ALL_CFLAGS := -std=gnu11 -fms-extensions -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS) $(ANYWHERE)
 # What the part that needs no kernel is linked with, and what else the exporter is.
 LIBS_PURE := -lelf -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -lcap -lseccomp -lm
 LIBS     := -lbpf -lz $(LIBS_PURE) -pthread
@@ -96,7 +103,7 @@ LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle hand
 
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*/*.[ch] tests/*/*.[ch])
 
-.PHONY: help deps deps-test deps-bench deps-lint deps-kernels all bpf-all run demo test gate test-all test-built \
+.PHONY: help deps deps-test deps-bench deps-lint deps-kernels deps-deb all bpf-all run demo test gate test-all test-built \
         test-unit test-bpf test-live test-live-syscall test-services test-kernels workloads bench bench-render bench-scrape lint format clean install readme
 
 help: ## show the targets
@@ -116,6 +123,9 @@ deps-lint:
 
 deps-kernels:
 	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_KERNELS)
+
+deps-deb:
+	$(Q)scripts/deps.sh $(DEPS) $(DEPS_TEST) $(DEPS_DEB) $(DEPS_DEB_TEST)
 
 all: $(BUILD)/workload_exporter $(BUILD)/workload_exporter.8 ## build the exporter and its man page
 
@@ -141,9 +151,9 @@ test: deps-test ## unit, machine, live and dashboard tests: what a change has to
 gate: deps-test deps-lint deps-kernels ## what .ci/run runs: lint, test, and each kernel of the matrix for a minute
 	$(Q)$(PYTHON) -B tests/run.py test-built -- lint $(TESTS_PURE) -- $(TESTS_REAL) -- test-kernels-load
 
-test-all: deps-test deps-lint deps-kernels ## everything; takes hours
+test-all: deps-test deps-lint deps-kernels deps-deb ## everything; takes hours
 	$(Q)$(PYTHON) -B tests/run.py test-built -- lint $(TESTS_PURE) -- $(TESTS_REAL) \
-		-- $(TIMED) hostile test-mutants test-userlands test-kernels
+		-- $(TIMED) test-deb hostile test-mutants test-userlands test-kernels
 
 # What two tests that run beside each other may need. The rest is built by the tests that need it.
 test-built:
@@ -153,7 +163,7 @@ test-built:
 
 BPF_CFLAGS := -std=gnu11 -fms-extensions -Wno-microsoft-anon-tag -target bpf -mcpu=v3 -O2 -g \
               -Wall -Wextra -Werror -Wno-unused-parameter \
-              -DWORKLOAD_BPF -Ibpf
+              -DWORKLOAD_BPF -Ibpf $(ANYWHERE)
 
 define bpf_object # architecture of this machine's skeletons, or another that must compile as well
 $(BUILD)/bpf/$(1)/%.bpf.o: bpf/%.bpf.c Makefile
@@ -191,7 +201,7 @@ $(BUILD)/proto/%.pb-c.c $(BUILD)/proto/%.pb-c.h: exporter/exposition/%.proto
 
 $(BUILD)/proto/%.o: $(BUILD)/proto/%.c Makefile
 	$(if $(Q),@echo "  CC     $@")
-	$(Q)$(CC) -std=gnu11 -I$(BUILD)/proto $(CFLAGS) $(HARDEN) -MMD -MP -c $< -o $@
+	$(Q)$(CC) -std=gnu11 -I$(BUILD)/proto $(CFLAGS) $(ANYWHERE) $(HARDEN) -MMD -MP -c $< -o $@
 
 $(BUILD)/exporter/%.o: exporter/%.c Makefile | $(BUILD)/version.h $(SKELETONS) $(PROTO:=.h)
 	$(if $(Q),@echo "  CC     $@")
@@ -354,6 +364,16 @@ test-userlands: deps-test ## locks and parks of the C libraries and runtimes of 
 	$(Q)$(call serial,tests/userlands)
 	$(Q)$(TIMES) userlands tests/userlands
 
+# A Debian system of its own, the package, and one of a higher version to upgrade to.
+PACKAGING := $(BUILD)/packaging
+
+.PHONY: test-deb
+test-deb: deps-deb ## the Debian package in a system of its own: install, run, upgrade, remove, purge
+	$(Q)$(MAKE) --no-print-directory deb
+	$(Q)$(MAKE) --no-print-directory deb BUILD=$(PACKAGING)/next VERSION=v999.0.0
+	$(Q)$(GUARD) tests/packaging/system.sh $(PACKAGING) $(BUILD)/deb/*.deb
+	$(Q)$(call serial,tests/packaging)
+
 # Grafana's types, Prometheus' grammar and Kubernetes' schemas, and the scripts that use them.
 TOOLS := $(BUILD)/dashboards
 TOOL_FILES := $(wildcard tests/dashboards/*.json tests/dashboards/*.mjs tests/dashboards/*.ts)
@@ -467,6 +487,20 @@ install: all ## install the binary, its man page and the systemd units to DESTDI
 		$(DESTDIR)$(prefix)/lib/systemd/system/workload_exporter.service
 	$(Q)install -D -m 0644 scripts/systemd/workload_exporter.sysusers \
 		$(DESTDIR)$(prefix)/lib/sysusers.d/workload_exporter.conf
+
+# The time and the maintainer of a package: those of the last commit, as far as there is one.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y Makefile)
+DEB_MAINTAINER ?= $(shell git log -1 --format='%an <%ae>' 2>/dev/null || echo 'unknown <root@localhost>')
+
+.PHONY: deb
+deb: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
+deb: export DEB_MAINTAINER := $(DEB_MAINTAINER)
+deb: ## build a Debian package, build/deb/*.deb
+	$(Q)scripts/deps.sh $(DEPS) $(DEPS_DEB)
+	$(Q)rm -rf $(BUILD)/deb
+	$(Q)umask 022 && $(MAKE) --no-print-directory install prefix=/usr \
+		DESTDIR=$(BUILD)/deb/debian/workload-exporter
+	$(Q)scripts/debian/build.sh $(BUILD)/deb '$(VERSION)'
 
 -include $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:$(BUILD)/fuzz/%=$(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.d)
 -include $(OBJECTS:.o=.d) $(SOURCES:%.c=$(BUILD)/asan/%.d) $(UNIT_OBJECTS:.o=.d) $(WORKLOADS:=.d) $(wildcard $(BUILD)/bpf/*/*.d)

@@ -30,7 +30,7 @@ mapfile -t C_EXPORTER < <(sources exporter '*.c')
 mapfile -t C_BPF < <(sources bpf '*.[ch]')
 mapfile -t HEADERS < <(sources exporter '*.h'; sources bpf/abi '*.h'; sources bpf/machine '*.h')
 mapfile -t BPF_HEADERS < <(sources bpf '*.h')
-mapfile -t SHELL_ALL < <(sources scripts '*.sh'; sources .ci run)
+mapfile -t SHELL_ALL < <(sources scripts '*.sh'; sources scripts/debian postinst prerm postrm; sources .ci run)
 mapfile -t PYTHON_ALL < <(sources scripts '*.py'; sources tests '*.py')
 mapfile -t TABLES < <(sources exporter '*.def')
 mapfile -t READMES < <(echo README.md; sources .github '*.md'; sources bpf '*.md'; sources dashboards '*.md'
