@@ -434,9 +434,9 @@ static enum MHD_Result begin_turn(struct http_handler *handler, struct MHD_Conne
 }
 
 /*
- * GUARD_WAIT queues no response: the final call is made again when a password has been compared, or
- * had to give way to another. Once it is made in the next run: libmicrohttpd reads on where a
- * connection was suspended in the first one, and closes it if the client sends no more.
+ * GUARD_WAIT queues no response: the final call is made again when a password has been compared.
+ * Once it is made in the next run: libmicrohttpd reads on where a connection was suspended in the
+ * first one, and closes it if the client sends no more.
  */
 static enum guard_verdict check_turn(struct http_handler *handler,
 				     struct MHD_Connection *connection, struct http_turn *turn,
@@ -448,8 +448,6 @@ static enum guard_verdict check_turn(struct http_handler *handler,
 		return GUARD_ADMIT;
 	verdict = guard_check(handler->guard, header_of(connection, "Authorization"),
 			      origin_of(connection));
-	if (guard_has_displaced(handler->guard))
-		http_turns_checked(&handler->turns);
 	if (verdict != GUARD_WAIT) {
 		http_turn_wait(turn, HTTP_WAIT_NOTHING);
 	} else if (turn->wait == HTTP_WAIT_NOTHING) {

@@ -307,14 +307,6 @@ bool guard_run(struct guard *guard)
 	return true;
 }
 
-bool guard_has_displaced(struct guard *guard)
-{
-	bool displaced = guard->passwords.displaced;
-
-	guard->passwords.displaced = false;
-	return displaced;
-}
-
 bool guard_is_deaf(const struct guard *guard)
 {
 	return guard->deaf;

@@ -27,7 +27,7 @@ enum guard_verdict {
 	GUARD_WAIT, /* the password is being compared: ask again */
 	GUARD_UNAUTHORIZED,
 	GUARD_LIMITED, /* more requests than rate_limit allows */
-	GUARD_BUSY, /* more passwords wait for their comparison than may */
+	GUARD_BUSY, /* as PASSWORD_BUSY */
 	GUARD_BROKEN,
 };
 
@@ -54,10 +54,6 @@ enum guard_verdict guard_check(struct guard *guard, const char *authorization,
 
 /* To be called when helper_fd() is readable; whether guard_check has news. */
 bool guard_run(struct guard *guard);
-
-/* Whether a password had to give way to another since the last call: its request is to ask again.
- */
-bool guard_has_displaced(struct guard *guard);
 
 /* Whether the checker has ended, so that there will be no more news. */
 bool guard_is_deaf(const struct guard *guard);

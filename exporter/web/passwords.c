@@ -120,101 +120,38 @@ static void passwords_remember(struct passwords *passwords, const struct passwor
 
 /* --- what is to be compared ----------------------------------------------------------------- */
 
-static void queue_drop(struct passwords *passwords, size_t index)
+static void queue_drop_first(struct passwords *passwords)
 {
-	struct password_question *dropped = &passwords->queue[index];
-
-	shares_give_back(&passwords->shares, &dropped->origin);
 	passwords->queue_len--;
-	memmove(dropped, dropped + 1, (passwords->queue_len - index) * sizeof(*dropped));
-	explicit_bzero(&passwords->queue[passwords->queue_len], sizeof(*dropped));
-}
-
-/* The number of the last comparison for @origin; 0 if there was none lately. */
-static size_t queue_served(const struct passwords *passwords, const struct http_origin *origin)
-{
-	size_t oldest = passwords->served_len - at_most(passwords->served_len, PASSWORDS_SERVED);
-
-	for (size_t number = passwords->served_len; number > oldest; number--)
-		if (http_origin_equal(&passwords->served[(number - 1) % PASSWORDS_SERVED], origin))
-			return number;
-	return 0;
-}
-
-/* Brings to the front whose turn it is. */
-static void queue_choose(struct passwords *passwords)
-{
-	struct password_question chosen;
-	size_t least = SIZE_MAX, next = 0;
-
-	for (size_t i = 0; i < passwords->queue_len; i++) {
-		size_t served = queue_served(passwords, &passwords->queue[i].origin);
-
-		if (served >= least)
-			continue;
-		least = served;
-		next = i;
-	}
-	chosen = passwords->queue[next];
-	memmove(passwords->queue + 1, passwords->queue, next * sizeof(chosen));
-	passwords->queue[0] = chosen;
-	explicit_bzero(&chosen, sizeof(chosen));
+	memmove(passwords->queue, passwords->queue + 1,
+		passwords->queue_len * sizeof(*passwords->queue));
+	explicit_bzero(&passwords->queue[passwords->queue_len], sizeof(*passwords->queue));
 }
 
 static void queue_ask(struct passwords *passwords)
 {
 	const struct password_question *first = passwords->queue;
 
-	if (!passwords->queue_len)
-		return;
-	queue_choose(passwords);
-	passwords->served[passwords->served_len++ % PASSWORDS_SERVED] = first->origin;
-	if (checker_ask(passwords->checker, first->hash, first->password))
-		passwords->ended = true; /* nothing else is open */
-}
-
-/*
- * Whether there is room for one more of @origin, be it that another gives way: of the richest
- * origin the one whose turn is last, and not one that is as poor and whose turn is before.
- */
-static bool queue_make_room(struct passwords *passwords, const struct http_origin *origin)
-{
-	const struct shares *shares = &passwords->shares;
-	size_t asking = queue_served(passwords, origin), latest = 0, last = 0;
-
-	if (passwords->queue_len < PASSWORDS_QUEUE)
-		return true;
-	for (size_t i = 1; i < passwords->queue_len; i++) {
-		const struct http_origin *holder = &passwords->queue[i].origin;
-		size_t served = queue_served(passwords, holder);
-		bool richer = shares_held(shares, holder) > shares_held(shares, origin) + 1;
-
-		if (http_origin_equal(holder, origin) || served < latest ||
-		    !shares_gives_way(shares, holder, origin) || !(richer || served > asking))
-			continue;
-		latest = served;
-		last = i;
-	}
-	if (last) {
-		queue_drop(passwords, last);
-		passwords->displaced = true;
-	}
-	return last;
+	if (passwords->queue_len &&
+	    checker_ask(passwords->checker, first->hash, first->password) == -EPIPE)
+		passwords->ended = true;
 }
 
 static enum password_verdict queue_add(struct passwords *passwords, const struct password_key *key,
 				       const char *hash, const struct credentials *given,
 				       const struct http_origin *origin)
 {
-	struct password_question *question;
+	bool busy = passwords->queue_len == PASSWORDS_QUEUE;
+	struct password_question *question = passwords->queue;
 
-	for (size_t i = 0; i < passwords->queue_len; i++)
-		if (memcmp(&passwords->queue[i].key, key, sizeof(*key)) == 0)
+	for (; question < passwords->queue + passwords->queue_len; question++) {
+		if (memcmp(&question->key, key, sizeof(*key)) == 0)
 			return PASSWORD_PENDING;
-	if (!queue_make_room(passwords, origin))
+		busy |= http_origin_equal(&question->origin, origin);
+	}
+	if (busy)
 		return PASSWORD_BUSY;
-	shares_take(&passwords->shares, origin);
-	question = &passwords->queue[passwords->queue_len++];
+	passwords->queue_len++;
 	question->key = *key;
 	question->origin = *origin;
 	text_copy(question->hash, sizeof(question->hash), hash);
@@ -270,7 +207,7 @@ bool passwords_run(struct passwords *passwords)
 	if (taken <= 0 || !passwords->queue_len)
 		return false;
 	passwords_remember(passwords, &passwords->queue[0].key, right);
-	queue_drop(passwords, 0);
+	queue_drop_first(passwords);
 	queue_ask(passwords);
 	return true;
 }

@@ -6,10 +6,8 @@
  * What was found right or wrong is remembered, as an HMAC with a key of this process, so that only
  * the first request with a password costs a comparison. Right ones and wrong ones are kept apart:
  * no flood of wrong passwords pushes a right one out. Comparisons are made one after the other by a
- * process of their own (checker.h). Origins take turns: next is the one whose last comparison is
- * the longest ago, before all others one that has had none lately. At most PASSWORDS_QUEUE wait;
- * where there are more the last of the origin that has the most gives way (shares.h), and is to be
- * told to come again.
+ * process of their own (checker.h), first come, first served. One of each origin may be open and
+ * PASSWORDS_QUEUE in all, so that a flood from one address costs others the time of one comparison.
  *
  * A name that no user has costs as much as a wrong password: a comparison with a hash of the same
  * cost as the users'.
@@ -24,8 +22,7 @@
 #include "web/config.h"
 #include "web/shares.h"
 
-#define PASSWORDS_QUEUE 32
-#define PASSWORDS_SERVED 256
+#define PASSWORDS_QUEUE 64 /* the last waits 4 s at cost 10: a scrape may take 10 s */
 #define PASSWORDS_RIGHT 64
 #define PASSWORDS_WRONG 256
 #define PASSWORD_KEY_BYTES 32
@@ -35,7 +32,7 @@ enum password_verdict {
 	PASSWORD_RIGHT,
 	PASSWORD_WRONG,
 	PASSWORD_PENDING, /* ask again once passwords_run has had an answer */
-	PASSWORD_BUSY, /* too many wait */
+	PASSWORD_BUSY, /* too many wait, or another one of this origin does */
 	PASSWORD_BROKEN, /* the checker has ended */
 };
 
@@ -63,11 +60,7 @@ struct passwords {
 	size_t right_len, wrong_len; /* ever remembered: the next one goes to len % size */
 	struct password_question queue[PASSWORDS_QUEUE]; /* the first one is with the checker */
 	size_t queue_len;
-	struct shares shares; /* of the queue */
-	struct http_origin served[PASSWORDS_SERVED]; /* the last comparisons were for these */
-	size_t served_len; /* as right_len */
 	bool ended; /* the checker has */
-	bool displaced; /* a question has given way; guard_has_displaced() clears it */
 };
 
 /* 0 or -EIO: no random numbers. */

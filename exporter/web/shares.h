@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shares: how much each origin of clients holds of what there is only so much of (connections,
- * pages that are sent, passwords that wait for their comparison).
+ * Shares: who holds how much of what there is only so much of (connections, pages that are sent),
+ * by where clients come from.
  *
  * There is one rule for all of it: as long as there is some left any origin may have it, and when
  * there is none the origin that holds the most gives way, which may be the one that asks. So an

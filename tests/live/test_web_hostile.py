@@ -181,7 +181,7 @@ def secured(tmp_path_factory, exporters_for_module):
     running = exporters_for_module(f"--web.config.file={path}")
     running.client = Client(running.port, authority, None, basic("prometheus", "right"))
     running.stranger = lambda password: Client(
-        running.port, authority, None, basic("prometheus", password)
+        running.port, authority, None, basic("prometheus", password), source="127.0.0.2"
     )
     return running
 
@@ -194,7 +194,7 @@ def expect_secured(secured, times=5, seconds=bound(5, 20)):
 
 
 def test_wrong_passwords_starve_no_right_one(secured):
-    """The right one is not known yet: it waits its turn; then it is known and need not wait."""
+    """From another address: the right one, not known yet, waits for one of them; then for none."""
     end = threading.Event()
     answers = []
 

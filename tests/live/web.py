@@ -50,8 +50,9 @@ def basic(user, password):
 class Client:
     """Asks over TLS (with @authority) or without; each request on a connection of its own."""
 
-    def __init__(self, port, authority=None, certificate=None, headers=None):
+    def __init__(self, port, authority=None, certificate=None, headers=None, source=None):
         self.port = port
+        self.source = (source, 0) if source else None
         self.headers = headers or {}
         self.context = None
         if authority:
@@ -62,9 +63,10 @@ class Client:
     def connect(self, timeout=20):
         if self.context:
             return http.client.HTTPSConnection(
-                "localhost", self.port, timeout=timeout, context=self.context
-            )
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+                "localhost", self.port, timeout=timeout, context=self.context,
+                source_address=self.source,
+            )  # fmt: skip
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout, self.source)
 
     def get(self, path="/metrics", method="GET"):
         """(status, headers, body)"""

@@ -97,85 +97,48 @@ Test(passwords, a_new_hash_makes_the_old_password_wrong)
 	cr_expect_eq(verdict, PASSWORD_WRONG);
 }
 
-/* Asks with the passwords "FIRST 0", "FIRST 1", ...; how many wait. */
-static int flood(struct passwords *passwords, const char *first, int count,
-		 const struct http_origin *origin)
-{
-	char password[32];
-	int pending = 0;
-
-	for (int i = 0; i < count; i++) {
-		snprintf(password, sizeof(password), "%s %d", first, i);
-		pending += check(passwords, "anna", password, origin) == PASSWORD_PENDING;
-	}
-	return pending;
-}
-
-Test(passwords, the_last_of_who_has_most_waiting_gives_way)
+Test(passwords, an_origin_has_one_comparison_open)
 {
 	PASSWORDS(passwords);
 
-	cr_expect_eq(flood(&passwords, "wrong", 2 * PASSWORDS_QUEUE, &here), PASSWORDS_QUEUE);
-	cr_expect_eq(check(&passwords, "anna", "one more", &here), PASSWORD_BUSY);
-	cr_expect_eq(check(&passwords, "anna", "wrong 0", &here), PASSWORD_PENDING);
-	cr_expect_eq(flood(&passwords, "there", PASSWORDS_QUEUE, &there), PASSWORDS_QUEUE / 2);
-	cr_expect_eq(check(&passwords, "anna", "secret", &there), PASSWORD_BUSY);
-	cr_expect_eq(flood(&passwords, "wrong", PASSWORDS_QUEUE, &here), PASSWORDS_QUEUE / 2,
-		     "those that came first still wait");
-	for (int i = 0; i < PASSWORDS_QUEUE; i++)
-		wait_for_answer(&passwords);
+	cr_expect_eq(check(&passwords, "anna", "wrong", &here), PASSWORD_PENDING);
+	cr_expect_eq(check(&passwords, "anna", "wrong", &here), PASSWORD_PENDING, "the same one");
+	cr_expect_eq(check(&passwords, "anna", "secret", &here), PASSWORD_BUSY);
+	cr_expect_eq(check(&passwords, "bert", "wrong", &here), PASSWORD_BUSY);
+	wait_for_answer(&passwords);
 	cr_expect_eq(check_to_end(&passwords, "anna", "secret"), PASSWORD_RIGHT);
-	cr_expect_eq(passwords.shares.len, 0);
 }
 
-Test(passwords, who_has_asked_for_little_is_served_before_who_floods)
+Test(passwords, one_that_floods_costs_others_one_comparison)
 {
-	struct http_origin origins[8];
 	PASSWORDS(passwords);
 
-	/* Several origins, each with several questions, some of which were compared already. */
-	for (uint8_t i = 0; i < 8; i++) {
-		origins[i] = (struct http_origin){ { 4, 10, 1, 0, i } };
-		cr_expect_eq(flood(&passwords, (char[]){ (char)('a' + i), '\0' }, 4, &origins[i]),
-			     4);
-	}
-	for (int i = 0; i < 12; i++)
-		wait_for_answer(&passwords);
+	cr_expect_eq(check(&passwords, "anna", "wrong", &here), PASSWORD_PENDING);
 	cr_expect_eq(check(&passwords, "anna", "secret", &there), PASSWORD_PENDING);
-	wait_for_answer(&passwords); /* the one that was being compared */
+	wait_for_answer(&passwords);
+	cr_expect_eq(check(&passwords, "anna", "another", &here), PASSWORD_PENDING);
 	wait_for_answer(&passwords);
 	cr_expect_eq(check(&passwords, "anna", "secret", &there), PASSWORD_RIGHT);
-	/* All of them have had their turn before any has had three. */
-	for (int i = 0; i < 3; i++)
-		wait_for_answer(&passwords);
-	for (uint8_t i = 0; i < 8; i++)
-		cr_expect_eq(flood(&passwords, (char[]){ (char)('a' + i), '\0' }, 2, &origins[i]),
-			     0);
+	cr_expect_eq(check(&passwords, "anna", "secret", &here), PASSWORD_RIGHT, "it is known");
 }
 
-Test(passwords, among_many_addresses_who_has_not_had_a_turn_finds_room)
+Test(passwords, a_right_one_waits_for_one_comparison_of_each_address)
 {
-	struct http_origin origins[PASSWORDS_QUEUE + 1];
+	char password[] = "wrong A";
 	PASSWORDS(passwords);
 
-	for (uint8_t i = 0; i <= PASSWORDS_QUEUE; i++)
-		origins[i] = (struct http_origin){ { 4, 10, 1, 0, i } };
-	for (uint8_t i = 0; i < PASSWORDS_QUEUE; i++)
-		cr_expect_eq(flood(&passwords, (char[]){ (char)('A' + i), '\0' }, 1, &origins[i]),
-			     1);
-	cr_expect_eq(check(&passwords, "anna", "late", &origins[PASSWORDS_QUEUE]), PASSWORD_BUSY,
-		     "the others came before");
-	for (int i = 0; i < 4; i++) {
-		wait_for_answer(&passwords);
-		cr_expect_eq(flood(&passwords, (char[]){ (char)('a' + i), '\0' }, 1, &origins[i]),
-			     1, "who had its turn comes again");
+	for (uint8_t i = 0; i < PASSWORDS_QUEUE; i++) {
+		const struct http_origin origin = { { 4, 10, 1, 0, i } };
+
+		password[6] = (char)('A' + i);
+		cr_expect_eq(check(&passwords, "anna", password, &origin), PASSWORD_PENDING);
 	}
-	cr_expect_eq(check(&passwords, "anna", "again", &origins[0]), PASSWORD_BUSY);
-	cr_expect_eq(check(&passwords, "anna", "late", &origins[PASSWORDS_QUEUE]),
-		     PASSWORD_PENDING);
-	for (int i = 0; i < PASSWORDS_QUEUE - 3; i++)
+	cr_expect_eq(check(&passwords, "anna", "secret", &there), PASSWORD_BUSY, "64 wait");
+	wait_for_answer(&passwords);
+	cr_expect_eq(check(&passwords, "anna", "secret", &there), PASSWORD_PENDING);
+	for (int i = 0; i < PASSWORDS_QUEUE; i++)
 		wait_for_answer(&passwords);
-	cr_expect_eq(check(&passwords, "anna", "late", &origins[PASSWORDS_QUEUE]), PASSWORD_WRONG);
+	cr_expect_eq(check(&passwords, "anna", "secret", &there), PASSWORD_RIGHT);
 }
 
 Test(passwords, a_flood_of_wrong_ones_pushes_no_right_one_out)
