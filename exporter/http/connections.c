@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/connections.h"
 
-#include <limits.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -13,153 +12,53 @@
 void http_connections_init(struct http_connections *connections, const struct http_limits *limits)
 {
 	*connections = (struct http_connections){ .limits = *limits };
-	for (int stage = 0; stage < HTTP_STAGES; stage++)
-		TAILQ_INIT(&connections->stages[stage]);
-	TAILQ_INIT(&connections->closing);
+	TAILQ_INIT(&connections->all);
 }
 
-size_t http_connections_len(const struct http_connections *connections)
+static bool connection_is_in(const struct http_connection *connection, enum http_stage stage)
 {
-	size_t len = 0;
-
-	for (int stage = 0; stage < HTTP_STAGES; stage++)
-		len += connections->stage_len[stage];
-	return len;
+	return !connection->closing && (stage == HTTP_STAGES || connection->stage == stage);
 }
 
-static void connection_leave(struct http_connections *connections,
-			     struct http_connection *connection)
+size_t http_connections_held(const struct http_connections *connections, enum http_stage stage,
+			     const struct http_origin *origin)
 {
-	if (connection->closing) {
-		TAILQ_REMOVE(&connections->closing, connection, link);
-		return;
+	const struct http_connection *connection;
+	size_t held = 0;
+
+	TAILQ_FOREACH(connection, &connections->all, link)
+	{
+		held += connection_is_in(connection, stage) &&
+			(!origin || http_origin_equal(&connection->origin, origin));
 	}
-	TAILQ_REMOVE(&connections->stages[connection->stage], connection, link);
-	connections->stage_len[connection->stage]--;
-	shares_give_back(&connections->shares, &connection->origin);
-	if (connection->stage == HTTP_STAGE_ANSWER)
-		shares_give_back(&connections->answers, &connection->origin);
+	return held;
 }
 
-static void connection_enter(struct http_connections *connections,
-			     struct http_connection *connection, enum http_stage stage,
-			     uint64_t now_ms)
+struct http_connection *http_connections_oldest(const struct http_connections *connections,
+						enum http_stage stage)
 {
-	connection->stage = stage;
-	connection->since_ms = now_ms;
-	TAILQ_INSERT_TAIL(&connections->stages[stage], connection, link);
-	connections->stage_len[stage]++;
-	shares_take(&connections->shares, &connection->origin);
-	if (stage == HTTP_STAGE_ANSWER)
-		shares_take(&connections->answers, &connection->origin);
-}
+	struct http_connection *connection;
 
-static bool connection_ask_tcp(const struct http_connection *connection, struct tcp_info *info)
-{
-	socklen_t len = sizeof(*info);
-
-	*info = (struct tcp_info){ 0 };
-	return getsockopt(connection->fd, IPPROTO_TCP, TCP_INFO, info, &len) == 0;
+	TAILQ_FOREACH(connection, &connections->all, link)
+	{
+		if (connection_is_in(connection, stage))
+			break;
+	}
+	return connection;
 }
 
 /*
  * The descriptor is libmicrohttpd's: it is only shut down here, and closed there. What the client
  * has not taken would stay in the kernel for minutes: it is thrown away with a reset.
  */
-static void connection_shut(struct http_connections *connections,
-			    struct http_connection *connection, uint64_t *count)
+static void connection_shut(struct http_connection *connection, uint64_t *count)
 {
 	const struct linger reset = { .l_onoff = 1 };
-	struct tcp_info info;
 
-	if (connection_ask_tcp(connection, &info) && (info.tcpi_unacked || info.tcpi_notsent_bytes))
-		setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	shutdown(connection->fd, SHUT_RDWR);
-	connection_leave(connections, connection);
 	connection->closing = true;
-	TAILQ_INSERT_TAIL(&connections->closing, connection, link);
 	(*count)++;
-}
-
-/*
- * The connection that gives way to @asking; NULL: to any origin. Passwords are checked and pages
- * made first come, first served: there the last has waited in vain for the shortest time.
- */
-static struct http_connection *connections_victim(const struct http_connections *connections,
-						  const struct http_origin *asking)
-{
-	struct http_connection *connection, *last = NULL;
-
-	for (int stage = 0; stage < HTTP_STAGES && !last; stage++) {
-		bool first = stage != HTTP_STAGE_CHECK && stage != HTTP_STAGE_WAIT &&
-			     stage != HTTP_STAGE_LATER;
-
-		TAILQ_FOREACH(connection, &connections->stages[stage], link)
-		{
-			if (asking &&
-			    !shares_gives_way(&connections->shares, &connection->origin, asking))
-				continue;
-			last = connection;
-			if (first)
-				break;
-		}
-	}
-	return last;
-}
-
-static void connections_evict(struct http_connections *connections,
-			      const struct http_origin *asking)
-{
-	struct http_connection *victim = connections_victim(connections, asking);
-
-	if (victim)
-		connection_shut(connections, victim, &connections->evicted);
-}
-
-struct http_connection *http_connections_add(struct http_connections *connections, int fd,
-					     const struct http_origin *origin, uint64_t now_ms)
-{
-	struct http_connection *connection = calloc(1, sizeof(*connection));
-
-	if (!connection)
-		return NULL;
-	if (http_connections_len(connections) >= connections->limits.max)
-		connections_evict(connections, origin);
-	connection->fd = fd;
-	connection->origin = *origin;
-	connection_enter(connections, connection, HTTP_STAGE_REQUEST, now_ms);
-	return connection;
-}
-
-void http_connections_remove(struct http_connections *connections,
-			     struct http_connection *connection)
-{
-	connection_leave(connections, connection);
-	free(connection);
-}
-
-void http_connections_stage(struct http_connections *connections,
-			    struct http_connection *connection, enum http_stage stage,
-			    uint64_t now_ms)
-{
-	if (connection->closing)
-		return;
-	connection_leave(connections, connection);
-	connection_enter(connections, connection, stage, now_ms);
-}
-
-bool http_connections_poorer_wait(const struct http_connections *connections,
-				  const struct http_origin *asking)
-{
-	size_t held = shares_held(&connections->answers, asking);
-	const struct http_connection *connection;
-
-	TAILQ_FOREACH(connection, &connections->stages[HTTP_STAGE_WAIT], link)
-	{
-		if (shares_held(&connections->answers, &connection->origin) < held)
-			return true;
-	}
-	return false;
 }
 
 /*
@@ -170,9 +69,10 @@ bool http_connections_poorer_wait(const struct http_connections *connections,
 static uint64_t connection_lateness_ms(const struct http_connection *connection, uint64_t now_ms)
 {
 	uint64_t age_ms = now_ms - connection->since_ms, stalled_ms = age_ms;
-	struct tcp_info info;
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
 
-	if (connection_ask_tcp(connection, &info)) {
+	if (getsockopt(connection->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0) {
 		if (!info.tcpi_unacked && !info.tcpi_notsent_bytes)
 			stalled_ms = 0;
 		else if (info.tcpi_last_data_sent < age_ms)
@@ -181,69 +81,169 @@ static uint64_t connection_lateness_ms(const struct http_connection *connection,
 	return stalled_ms + age_ms / 10;
 }
 
+/*
+ * Of two of origins that have as many, with @one for longer in its stage. Passwords are checked and
+ * pages made first come, first served: there the last has waited in vain for the shortest time.
+ */
+static bool connection_goes_before(const struct http_connection *other,
+				   const struct http_connection *one, uint64_t now_ms)
+{
+	if (other->stage != one->stage)
+		return other->stage < one->stage;
+	if (one->stage == HTTP_STAGE_ANSWER)
+		return connection_lateness_ms(other, now_ms) > connection_lateness_ms(one, now_ms);
+	return one->stage == HTTP_STAGE_CHECK || one->stage == HTTP_STAGE_WAIT ||
+	       one->stage == HTTP_STAGE_LATER;
+}
+
+/* The connection that gives way to @asking, of those in @stage or, with HTTP_STAGES, of all. */
+static struct http_connection *connections_victim(const struct http_connections *connections,
+						  enum http_stage stage,
+						  const struct http_origin *asking, uint64_t now_ms)
+{
+	size_t own = http_connections_held(connections, stage, asking), most = own;
+	struct http_connection *connection, *victim = NULL;
+
+	TAILQ_FOREACH(connection, &connections->all, link)
+	{
+		bool is_own = http_origin_equal(&connection->origin, asking);
+		size_t held = own;
+
+		if (!connection_is_in(connection, stage))
+			continue;
+		if (!is_own)
+			held = http_connections_held(connections, stage, &connection->origin);
+		if (held < most || (held == own && !is_own))
+			continue;
+		if (!victim || held > most || connection_goes_before(connection, victim, now_ms))
+			victim = connection;
+		most = held;
+	}
+	return victim;
+}
+
+static void connections_evict(struct http_connections *connections,
+			      const struct http_origin *asking, uint64_t now_ms)
+{
+	struct http_connection *victim = connections_victim(connections, HTTP_STAGES, asking,
+							    now_ms);
+
+	if (victim)
+		connection_shut(victim, &connections->evicted);
+}
+
+struct http_connection *http_connections_add(struct http_connections *connections, int fd,
+					     const struct http_origin *origin, uint64_t now_ms)
+{
+	struct http_connection *connection = calloc(1, sizeof(*connection));
+
+	if (!connection)
+		return NULL;
+	if (http_connections_held(connections, HTTP_STAGES, NULL) >= connections->limits.max)
+		connections_evict(connections, origin, now_ms);
+	connection->fd = fd;
+	connection->origin = *origin;
+	connection->since_ms = now_ms;
+	TAILQ_INSERT_TAIL(&connections->all, connection, link);
+	return connection;
+}
+
+void http_connections_remove(struct http_connections *connections,
+			     struct http_connection *connection)
+{
+	TAILQ_REMOVE(&connections->all, connection, link);
+	free(connection);
+}
+
+void http_connections_stage(struct http_connections *connections,
+			    struct http_connection *connection, enum http_stage stage,
+			    uint64_t now_ms)
+{
+	connection->stage = stage;
+	connection->since_ms = now_ms;
+	TAILQ_REMOVE(&connections->all, connection, link);
+	TAILQ_INSERT_TAIL(&connections->all, connection, link);
+}
+
+bool http_connections_poorer_wait(const struct http_connections *connections,
+				  const struct http_origin *asking)
+{
+	size_t held = http_connections_held(connections, HTTP_STAGE_ANSWER, asking);
+	const struct http_connection *connection;
+
+	TAILQ_FOREACH(connection, &connections->all, link)
+	{
+		if (connection_is_in(connection, HTTP_STAGE_WAIT) &&
+		    !http_origin_equal(&connection->origin, asking) &&
+		    http_connections_held(connections, HTTP_STAGE_ANSWER, &connection->origin) <
+			    held)
+			return true;
+	}
+	return false;
+}
+
 bool http_connections_end_answer(struct http_connections *connections,
 				 const struct http_origin *asking, uint64_t now_ms)
 {
-	struct http_connection *connection, *latest = NULL;
-	uint64_t most_ms = 0;
+	struct http_connection *victim = connections_victim(connections, HTTP_STAGE_ANSWER, asking,
+							    now_ms);
 
-	TAILQ_FOREACH(connection, &connections->stages[HTTP_STAGE_ANSWER], link)
-	{
-		uint64_t late_ms = connection_lateness_ms(connection, now_ms);
-		bool own = http_origin_equal(&connection->origin, asking);
-
-		if (!shares_gives_way(&connections->answers, &connection->origin, asking) ||
-		    (own && late_ms < LATE_MS) || (latest && late_ms <= most_ms))
-			continue;
-		latest = connection;
-		most_ms = late_ms;
-	}
-	if (latest)
-		connection_shut(connections, latest, &connections->evicted);
-	return latest;
+	if (!victim || (http_origin_equal(&victim->origin, asking) &&
+			connection_lateness_ms(victim, now_ms) < LATE_MS))
+		return false;
+	connection_shut(victim, &connections->evicted);
+	return true;
 }
 
 bool http_connections_are_closing(const struct http_connections *connections)
 {
-	return !TAILQ_EMPTY(&connections->closing);
+	const struct http_connection *connection;
+
+	TAILQ_FOREACH(connection, &connections->all, link)
+	{
+		if (connection->closing)
+			return true;
+	}
+	return false;
 }
 
-void http_connections_evict(struct http_connections *connections)
+void http_connections_evict(struct http_connections *connections, uint64_t now_ms)
 {
-	connections_evict(connections, NULL);
+	connections_evict(connections, &(const struct http_origin){ 0 }, now_ms);
 }
 
-/* The ms until the oldest of @stage must have left it; UINT64_MAX for an empty one. */
-static uint64_t stage_left_ms(const struct http_connections *connections, int stage,
-			      uint64_t now_ms)
+/* Its deadline; UINT64_MAX: it has none, or not any more. */
+static uint64_t connection_due_ms(const struct http_connections *connections,
+				  const struct http_connection *connection)
 {
-	const struct http_connection *oldest = TAILQ_FIRST(&connections->stages[stage]);
-	uint64_t deadline_ms;
+	uint64_t stage_ms = connections->limits.stage_ms[connection->stage];
 
-	if (!oldest || !connections->limits.stage_ms[stage])
-		return UINT64_MAX;
-	deadline_ms = oldest->since_ms + connections->limits.stage_ms[stage];
-	return deadline_ms > now_ms ? deadline_ms - now_ms : 0;
+	return connection->closing || !stage_ms ? UINT64_MAX : connection->since_ms + stage_ms;
 }
 
 void http_connections_expire(struct http_connections *connections, uint64_t now_ms)
 {
-	for (int stage = 0; stage < HTTP_STAGES; stage++)
-		while (stage_left_ms(connections, stage, now_ms) == 0)
-			connection_shut(connections, TAILQ_FIRST(&connections->stages[stage]),
-					&connections->expired);
+	struct http_connection *connection;
+
+	TAILQ_FOREACH(connection, &connections->all, link)
+	{
+		uint64_t due_ms = connection_due_ms(connections, connection);
+
+		if (due_ms <= now_ms && due_ms != UINT64_MAX)
+			connection_shut(connection, &connections->expired);
+	}
 }
 
-int http_connections_timeout_ms(const struct http_connections *connections, uint64_t now_ms)
+uint64_t http_connections_due_ms(const struct http_connections *connections)
 {
-	uint64_t least_ms = UINT64_MAX;
+	const struct http_connection *connection;
+	uint64_t first_ms = UINT64_MAX;
 
-	for (int stage = 0; stage < HTTP_STAGES; stage++) {
-		uint64_t left_ms = stage_left_ms(connections, stage, now_ms);
+	TAILQ_FOREACH(connection, &connections->all, link)
+	{
+		uint64_t due_ms = connection_due_ms(connections, connection);
 
-		least_ms = left_ms < least_ms ? left_ms : least_ms;
+		first_ms = due_ms < first_ms ? due_ms : first_ms;
 	}
-	if (least_ms == UINT64_MAX)
-		return -1;
-	return least_ms > INT_MAX ? INT_MAX : (int)least_ms;
+	return first_ms;
 }

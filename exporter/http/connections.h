@@ -5,8 +5,9 @@
  * libmicrohttpd's timeout counts inactivity only, so that a client sending a byte now and then
  * would keep its place for ever, and at its limit it turns new clients away. Here every stage of a
  * connection has a hard deadline, and at the limit an old connection gives way to the new one:
- * those that have not completed a request first, so that a client that asks in earnest is served
- * while others sit there. Whose connection it is that gives way is a matter of shares (shares.h).
+ * of the origin that has the most, which may be the one that comes, and of its connections those
+ * first that have not completed a request. So a client that asks in earnest is served while others
+ * sit there, one that takes a lot gets what others leave, and one that wants little always gets it.
  */
 #ifndef WORKLOAD_HTTP_CONNECTIONS_H
 #define WORKLOAD_HTTP_CONNECTIONS_H
@@ -16,7 +17,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "web/shares.h"
+#include "web/origin.h"
 
 /* In the order in which they give way. */
 enum http_stage {
@@ -47,10 +48,7 @@ struct http_limits {
 };
 
 struct http_connections {
-	struct http_connection_list stages[HTTP_STAGES]; /* oldest first */
-	struct http_connection_list closing;
-	size_t stage_len[HTTP_STAGES];
-	struct shares shares, answers; /* of connections; of those being answered */
+	struct http_connection_list all; /* by the time of their stage, oldest first */
 	struct http_limits limits;
 	uint64_t evicted; /* shut down for another */
 	uint64_t expired; /* shut down at a deadline */
@@ -58,8 +56,16 @@ struct http_connections {
 
 void http_connections_init(struct http_connections *connections, const struct http_limits *limits);
 
-/* Those that are not closing. */
-size_t http_connections_len(const struct http_connections *connections);
+/*
+ * How many are in @stage (HTTP_STAGES: in any) and of @origin (NULL: of any). Those that are
+ * closing are in none.
+ */
+size_t http_connections_held(const struct http_connections *connections, enum http_stage stage,
+			     const struct http_origin *origin);
+
+/* The one that has been in @stage for the longest time; NULL: there is none. */
+struct http_connection *http_connections_oldest(const struct http_connections *connections,
+						enum http_stage stage);
 
 /*
  * Adds @fd in its first stage; the record is owned by @connections until removed. NULL without
@@ -92,12 +98,12 @@ bool http_connections_poorer_wait(const struct http_connections *connections,
 bool http_connections_are_closing(const struct http_connections *connections);
 
 /* Shuts down the one that gives way first, if there is any. */
-void http_connections_evict(struct http_connections *connections);
+void http_connections_evict(struct http_connections *connections, uint64_t now_ms);
 
 /* Shuts down those whose deadline has passed. */
 void http_connections_expire(struct http_connections *connections, uint64_t now_ms);
 
-/* The ms until the next deadline, 0 if one has passed, -1 if there is none. */
-int http_connections_timeout_ms(const struct http_connections *connections, uint64_t now_ms);
+/* When the next deadline is (CLOCK_MONOTONIC); UINT64_MAX if there is none. */
+uint64_t http_connections_due_ms(const struct http_connections *connections);
 
 #endif

@@ -159,7 +159,8 @@ static bool answers_have_room(struct http_handler *handler, const struct http_or
 {
 	struct http_connections *connections = handler->connections;
 
-	return connections->stage_len[HTTP_STAGE_ANSWER] < handler->max_requests ||
+	return http_connections_held(connections, HTTP_STAGE_ANSWER, NULL) <
+		       handler->max_requests ||
 	       http_connections_end_answer(connections, asking, now_ms());
 }
 

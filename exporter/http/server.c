@@ -120,7 +120,7 @@ static void server_turn_away(struct http_server *server, int listener)
 	int fd;
 
 	server->handler.refused[HTTP_REFUSED_NOT_ACCEPTED]++;
-	http_connections_evict(&server->connections);
+	http_connections_evict(&server->connections, server_now_ms());
 	if (server->spare_fd < 0)
 		return;
 	close(server->spare_fd);
@@ -340,8 +340,8 @@ int http_server_start(const struct http_server_options *options, struct http_ser
  */
 static bool server_may_wait(const struct http_server *server)
 {
-	const struct http_connection *oldest =
-		TAILQ_FIRST(&server->connections.stages[HTTP_STAGE_REQUEST]);
+	const struct http_connection *oldest = http_connections_oldest(&server->connections,
+								       HTTP_STAGE_REQUEST);
 	const size_t *waiting = server->handler.turns.waiting;
 
 	if (waiting[HTTP_WAIT_RUN])
@@ -362,20 +362,14 @@ static uint64_t server_daemon_due_ns(const struct http_server *server)
 	return server->ran_ns + wish_ms * NS_PER_MS;
 }
 
-static uint64_t server_deadline_ns(const struct http_server *server)
-{
-	int left_ms = http_connections_timeout_ms(&server->connections, server_now_ms());
-
-	return left_ms < 0 ? UINT64_MAX : clock_monotonic_ns() + (uint64_t)left_ms * NS_PER_MS;
-}
-
 uint64_t http_server_due_ns(const struct http_server *server)
 {
 	uint64_t due_ns, turn_ns, daemon_ns;
 
 	if (server->woken || server->handler.turns.resumed)
 		return 0;
-	due_ns = server_deadline_ns(server);
+	due_ns = http_connections_due_ms(&server->connections);
+	due_ns = due_ns == UINT64_MAX ? due_ns : due_ns * NS_PER_MS;
 	turn_ns = http_turns_due_ns(&server->handler.turns);
 	daemon_ns = server_daemon_due_ns(server);
 	due_ns = turn_ns < due_ns ? turn_ns : due_ns;

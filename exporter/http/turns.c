@@ -130,42 +130,45 @@ static bool turn_has_place(const struct http_turn *turn, const struct http_route
 	       (turn->end == HTTP_LATER_OPEN || turn->end == HTTP_LATER_ANSWERED);
 }
 
-/* Of another origin than @asking, and its newest whose page is not there; NULL: there is none. */
-static struct http_turn *turn_that_gives_way(const struct http_turns *turns,
-					     const struct http_route *route,
-					     const struct http_origin *asking)
+/* How many answers of @route are under way, of @origin; NULL: of any. */
+static size_t turns_held(const struct http_turns *turns, const struct http_route *route,
+			 const struct http_origin *origin)
 {
-	struct http_turn *turn, *newest = NULL;
-	struct shares held = { .len = 0 };
+	const struct http_turn *turn;
+	size_t held = 0;
 
 	TAILQ_FOREACH(turn, &turns->late, late_link)
 	{
-		if (turn_has_place(turn, route) && turn->record)
-			shares_take(&held, &turn->record->origin);
+		held += turn_has_place(turn, route) &&
+			(!origin ||
+			 (turn->record && http_origin_equal(&turn->record->origin, origin)));
 	}
-	TAILQ_FOREACH(turn, &turns->late, late_link)
-	{
-		if (turn->route == route && turn->record && turn->wait == HTTP_WAIT_LATER &&
-		    turn->end == HTTP_LATER_OPEN &&
-		    !http_origin_equal(&turn->record->origin, asking) &&
-		    shares_gives_way(&held, &turn->record->origin, asking))
-			newest = turn;
-	}
-	return newest;
+	return held;
 }
 
 bool http_turns_have_room(const struct http_turns *turns, const struct http_route *route,
 			  const struct http_origin *asking, struct http_turn **victim)
 {
-	const struct http_turn *turn;
-	size_t len = 0;
+	size_t most = turns_held(turns, route, asking) + 1;
+	struct http_turn *turn;
 
+	*victim = NULL;
+	if (turns_held(turns, route, NULL) < route->later_max)
+		return true;
 	TAILQ_FOREACH(turn, &turns->late, late_link)
 	{
-		len += turn_has_place(turn, route);
+		size_t held;
+
+		if (turn->route != route || !turn->record || turn->wait != HTTP_WAIT_LATER ||
+		    turn->end != HTTP_LATER_OPEN)
+			continue;
+		held = turns_held(turns, route, &turn->record->origin);
+		if (held < most)
+			continue;
+		most = held;
+		*victim = turn;
 	}
-	*victim = len < route->later_max ? NULL : turn_that_gives_way(turns, route, asking);
-	return len < route->later_max || *victim;
+	return *victim;
 }
 
 void http_turn_displace(struct http_turn *turn)

@@ -87,8 +87,8 @@ bool http_turn_is_over(const struct http_turn *turn);
 
 /*
  * Whether one more answer of @route may be under way, for @asking. Where there are as many as there
- * may be, the newest of the origin that has the most gives way to another origin (web/shares.h): it
- * is the @victim, to be displaced once the answer is. NULL: none has to.
+ * may be, the newest of the origin that has the most gives way to an origin that has fewer: it is
+ * the @victim, to be displaced once the answer is. NULL: none has to.
  */
 bool http_turns_have_room(const struct http_turns *turns, const struct http_route *route,
 			  const struct http_origin *asking, struct http_turn **victim);

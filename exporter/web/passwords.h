@@ -20,7 +20,7 @@
 
 #include "web/checker.h"
 #include "web/config.h"
-#include "web/shares.h"
+#include "web/origin.h"
 
 #define PASSWORDS_QUEUE 64 /* the last waits 4 s at cost 10: a scrape may take 10 s */
 #define PASSWORDS_RIGHT 64

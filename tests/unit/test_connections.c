@@ -32,10 +32,7 @@ static void remove_all(struct http_connections *connections)
 {
 	struct http_connection *connection;
 
-	for (int stage = 0; stage < HTTP_STAGES; stage++)
-		while ((connection = TAILQ_FIRST(&connections->stages[stage])))
-			http_connections_remove(connections, connection);
-	while ((connection = TAILQ_FIRST(&connections->closing)))
+	while ((connection = TAILQ_FIRST(&connections->all)))
 		http_connections_remove(connections, connection);
 }
 
@@ -55,7 +52,7 @@ Test(connections, of_those_who_have_most_the_oldest_without_a_request_gives_way)
 	cr_expect(first->closing);
 	cr_expect_not(second->closing || answer->closing || scraper->closing);
 	cr_expect_eq(connections.evicted, 1);
-	cr_expect_eq(http_connections_len(&connections), 4);
+	cr_expect_eq(http_connections_held(&connections, HTTP_STAGES, NULL), 4);
 }
 
 Test(connections, then_who_is_idle_then_the_last_to_be_checked_then_slow_readers)
@@ -66,15 +63,15 @@ Test(connections, then_who_is_idle_then_the_last_to_be_checked_then_slow_readers
 	struct http_connection *late = add(&connections, &there, HTTP_STAGE_CHECK, 1);
 	struct http_connection *idle = add(&connections, &here, HTTP_STAGE_IDLE, 9);
 
-	http_connections_evict(&connections);
+	http_connections_evict(&connections, 10);
 	cr_expect(idle->closing);
-	http_connections_evict(&connections);
+	http_connections_evict(&connections, 10);
 	cr_expect(late->closing && !check->closing);
-	http_connections_evict(&connections);
+	http_connections_evict(&connections, 10);
 	cr_expect(check->closing && !reader->closing);
-	http_connections_evict(&connections);
+	http_connections_evict(&connections, 10);
 	cr_expect(reader->closing);
-	http_connections_evict(&connections);
+	http_connections_evict(&connections, 10);
 	cr_expect_eq(connections.evicted, 4, "there is nobody left");
 }
 
@@ -97,10 +94,10 @@ Test(connections, every_stage_has_a_hard_deadline)
 	struct http_connection *stages[HTTP_STAGES];
 
 	connections.limits.max = HTTP_STAGES;
-	cr_expect_eq(http_connections_timeout_ms(&connections, 5), -1);
+	cr_expect_eq(http_connections_due_ms(&connections), UINT64_MAX);
 	for (int stage = 0; stage < HTTP_STAGES; stage++)
 		stages[stage] = add(&connections, stage % 2 ? &here : &there, stage, 1000);
-	cr_expect_eq(http_connections_timeout_ms(&connections, 1000), 10);
+	cr_expect_eq(http_connections_due_ms(&connections), 1010);
 	http_connections_expire(&connections, 1009);
 	cr_expect_not(stages[HTTP_STAGE_REQUEST]->closing);
 	for (uint64_t now_ms = 1010; now_ms <= 1100; now_ms++) {
@@ -111,7 +108,7 @@ Test(connections, every_stage_has_a_hard_deadline)
 				     (uintmax_t)now_ms);
 	}
 	cr_expect_eq(connections.expired, HTTP_STAGES);
-	cr_expect_eq(http_connections_timeout_ms(&connections, 2000), -1);
+	cr_expect_eq(http_connections_due_ms(&connections), UINT64_MAX);
 }
 
 Test(connections, a_stage_may_have_no_deadline)
@@ -122,7 +119,7 @@ Test(connections, a_stage_may_have_no_deadline)
 	connections.limits.stage_ms[HTTP_STAGE_LATER] = 0;
 	http_connections_expire(&connections, UINT64_MAX);
 	cr_expect_not(connection->closing);
-	cr_expect_eq(http_connections_timeout_ms(&connections, 1000), -1);
+	cr_expect_eq(http_connections_due_ms(&connections), UINT64_MAX);
 }
 
 Test(connections, a_new_stage_begins_a_new_deadline)
@@ -131,9 +128,9 @@ Test(connections, a_new_stage_begins_a_new_deadline)
 	struct http_connection *connection = add(&connections, &here, HTTP_STAGE_IDLE, 0);
 
 	http_connections_stage(&connections, connection, HTTP_STAGE_REQUEST, 90);
-	cr_expect_eq(http_connections_timeout_ms(&connections, 91), 9);
+	cr_expect_eq(http_connections_due_ms(&connections), 100);
 	http_connections_stage(&connections, connection, HTTP_STAGE_REQUEST, 95);
-	cr_expect_eq(http_connections_timeout_ms(&connections, 95), 10);
+	cr_expect_eq(http_connections_due_ms(&connections), 105);
 }
 
 Test(connections, for_its_own_sake_only_a_late_answer_is_ended)
@@ -147,7 +144,7 @@ Test(connections, for_its_own_sake_only_a_late_answer_is_ended)
 	cr_expect(http_connections_end_answer(&connections, &here, 250));
 	cr_expect(first->closing && !second->closing);
 	cr_expect(http_connections_are_closing(&connections));
-	cr_expect_eq(connections.stage_len[HTTP_STAGE_ANSWER], 1);
+	cr_expect_eq(http_connections_held(&connections, HTTP_STAGE_ANSWER, NULL), 1);
 }
 
 Test(connections, for_the_sake_of_others_the_latest_of_those_who_have_most_is_ended)
@@ -182,9 +179,10 @@ Test(connections, closing_ones_count_no_more)
 	CONNECTIONS(connections);
 	struct http_connection *connection = add(&connections, &here, HTTP_STAGE_REQUEST, 0);
 
-	http_connections_evict(&connections);
-	cr_expect_eq(http_connections_len(&connections), 0);
+	http_connections_evict(&connections, 10);
+	cr_expect_eq(http_connections_held(&connections, HTTP_STAGES, NULL), 0);
 	http_connections_stage(&connections, connection, HTTP_STAGE_ANSWER, 1);
-	cr_expect_eq(http_connections_len(&connections), 0, "it comes back to nothing");
-	cr_expect_eq(http_connections_timeout_ms(&connections, 1), -1);
+	cr_expect_eq(http_connections_held(&connections, HTTP_STAGES, NULL), 0,
+		     "it comes back to nothing");
+	cr_expect_eq(http_connections_due_ms(&connections), UINT64_MAX);
 }
