@@ -103,52 +103,45 @@ static int read_client_auth(void *member, const struct yaml_node *value, struct 
 
 static int read_version(void *member, const struct yaml_node *value, struct yaml_error *error)
 {
-	if (value->kind == YAML_TEXT && !web_tls_version_parse(value->text, member))
-		return 0;
-	return web_yaml_fail(error, value, "expected TLS10, TLS11, TLS12 or TLS13");
+	const struct web_choice *version =
+		web_choice_find(web_tls_versions, value->kind == YAML_TEXT ? value->text : "");
+
+	if (!version)
+		return web_yaml_fail(error, value, "expected TLS10, TLS11, TLS12 or TLS13");
+	*(enum web_tls_version *)member = (enum web_tls_version)(version - web_tls_versions);
+	return 0;
+}
+
+static int read_choices(struct web_choices *choices, const struct web_choice *all,
+			const char *expected, const struct yaml_node *value,
+			struct yaml_error *error)
+{
+	if (value->kind != YAML_LIST)
+		return web_yaml_fail(error, value, "expected a list");
+	for (const struct yaml_node *item = value->first; item; item = item->next) {
+		const struct web_choice *choice =
+			web_choice_find(all, item->kind == YAML_TEXT ? item->text : "");
+
+		if (!choice)
+			return web_yaml_fail(error, item, "%s", expected);
+		for (size_t i = 0; i < choices->len; i++)
+			if (choices->of[i] == choice)
+				return web_yaml_fail(error, item, "%s is given twice",
+						     choice->name);
+		choices->of[choices->len++] = choice;
+	}
+	return 0;
 }
 
 static int read_suites(void *member, const struct yaml_node *value, struct yaml_error *error)
 {
-	struct web_tls_config *tls = member;
-
-	if (value->kind != YAML_LIST)
-		return web_yaml_fail(error, value, "expected a list of cipher suites");
-	for (const struct yaml_node *item = value->first; item; item = item->next) {
-		const struct web_suite *suite = item->kind == YAML_TEXT ? web_suite_find(item->text)
-									: NULL;
-
-		if (!suite)
-			return web_yaml_fail(error, item, "unknown cipher suite \"%.80s\"",
-					     item->kind == YAML_TEXT ? item->text : "");
-		for (size_t i = 0; i < tls->suites_len; i++)
-			if (tls->suites[i] == suite)
-				return web_yaml_fail(error, item, "%s is given twice", suite->name);
-		tls->suites[tls->suites_len++] = suite;
-	}
-	return 0;
+	return read_choices(member, web_suites, "unknown cipher suite", value, error);
 }
 
 static int read_curves(void *member, const struct yaml_node *value, struct yaml_error *error)
 {
-	struct web_tls_config *tls = member;
-
-	if (value->kind != YAML_LIST)
-		return web_yaml_fail(error, value, "expected a list of curves");
-	for (const struct yaml_node *item = value->first; item; item = item->next) {
-		const struct web_curve *curve = item->kind == YAML_TEXT ? web_curve_find(item->text)
-									: NULL;
-
-		if (!curve)
-			return web_yaml_fail(error, item,
-					     "expected CurveP256, CurveP384, CurveP521 or "
-					     "X25519");
-		for (size_t i = 0; i < tls->curves_len; i++)
-			if (tls->curves[i] == curve)
-				return web_yaml_fail(error, item, "%s is given twice", curve->name);
-		tls->curves[tls->curves_len++] = curve;
-	}
-	return 0;
+	return read_choices(member, web_curves,
+			    "expected CurveP256, CurveP384, CurveP521 or X25519", value, error);
 }
 
 static int read_sans(void *member, const struct yaml_node *value, struct yaml_error *error)
@@ -173,6 +166,16 @@ static int read_sans(void *member, const struct yaml_node *value, struct yaml_er
 			return web_yaml_fail(error, item, "an empty name");
 	}
 	return 0;
+}
+
+/* Whether TLS 1.3 has one of them, as those with a MAC of their own are older. */
+static bool suites_are_new(const struct web_choices *suites)
+{
+	bool new = !suites->len;
+
+	for (size_t i = 0; i < suites->len; i++)
+		new |= strstr(suites->of[i]->priority, "+AEAD") != NULL;
+	return new;
 }
 
 /* What no single key can tell. */
@@ -200,6 +203,9 @@ static int tls_check(struct web_tls_config *tls, const struct yaml_node *map,
 			"or RequireAndVerifyClientCert");
 	if (tls->min_version > tls->max_version)
 		return web_yaml_fail(error, map, "min_version is above max_version");
+	if (tls->max_version == WEB_TLS_1_3 && !suites_are_new(&tls->suites))
+		return web_yaml_fail(error, map,
+				     "cipher_suites has none of TLS 1.3: lower max_version");
 	tls->enabled = true;
 	return 0;
 }
@@ -218,8 +224,8 @@ static int read_tls(void *member, const struct yaml_node *value, struct yaml_err
 		{ "client_allowed_sans", read_sans, 0 },
 		FIELD(struct web_tls_config, min_version, read_version),
 		FIELD(struct web_tls_config, max_version, read_version),
-		{ "cipher_suites", read_suites, 0 },
-		{ "curve_preferences", read_curves, 0 },
+		{ "cipher_suites", read_suites, offsetof(struct web_tls_config, suites) },
+		{ "curve_preferences", read_curves, offsetof(struct web_tls_config, curves) },
 		FIELD(struct web_tls_config, prefer_server_cipher_suites, value_bool),
 	};
 	int r = read_fields(fields, COUNT(fields), member, value, error);

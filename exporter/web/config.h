@@ -25,6 +25,11 @@ enum web_client_auth {
 	WEB_CLIENT_REQUIRE_AND_VERIFY,
 };
 
+struct web_choices {
+	const struct web_choice *of[WEB_SUITES_MAX]; /* in the order of preference */
+	size_t len;
+};
+
 /* Texts are owned and NULL where the file has none, or an empty one. */
 struct web_tls_config {
 	bool enabled;
@@ -35,10 +40,8 @@ struct web_tls_config {
 	char **allowed_sans; /* NULL: all that pass client_auth are allowed */
 	size_t allowed_sans_len;
 	enum web_tls_version min_version, max_version;
-	const struct web_suite *suites[WEB_SUITES_MAX]; /* in the order of preference */
-	size_t suites_len; /* 0: all that are known */
-	const struct web_curve *curves[WEB_CURVES_MAX];
-	size_t curves_len; /* 0: the library's */
+	struct web_choices suites; /* none: all that are known */
+	struct web_choices curves; /* none: the library's */
 	bool prefer_server_cipher_suites;
 };
 

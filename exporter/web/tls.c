@@ -26,8 +26,7 @@ struct web_tls {
 	char **allowed_sans; /* copies, because the configuration may be replaced */
 	size_t allowed_sans_len;
 	gnutls_certificate_credentials_t credentials;
-	gnutls_priority_t priority; /* as the handshake begins */
-	gnutls_priority_t priority_old; /* once it is to be TLS 1.2 or older; NULL: the same */
+	gnutls_priority_t priority;
 };
 
 static int tls_fail(char *error, size_t error_bytes, const char *format, ...)
@@ -60,8 +59,6 @@ void web_tls_unref(struct web_tls *tls)
 		gnutls_certificate_free_credentials(tls->credentials);
 	if (tls->priority)
 		gnutls_priority_deinit(tls->priority);
-	if (tls->priority_old)
-		gnutls_priority_deinit(tls->priority_old);
 	free(tls);
 }
 
@@ -185,114 +182,36 @@ static int tls_copy_sans(struct web_tls *tls, const struct web_tls_config *confi
 	return 0;
 }
 
-/* --- priorities ----------------------------------------------------------------------------- */
-
-/* Which key exchange the certificate's key can do: "ECDHE-RSA", "ECDHE-ECDSA", or "" for others. */
-static const char *tls_key_exchange(const struct web_tls *tls)
+static void priority_choices(const struct web_choices *choices, struct buffer *out)
 {
-	gnutls_x509_privkey_t key;
-	int algorithm;
-
-	if (gnutls_certificate_get_x509_key(tls->credentials, 0, &key) < 0)
-		return "";
-	algorithm = gnutls_x509_privkey_get_pk_algorithm(key);
-	gnutls_x509_privkey_deinit(key);
-	if (algorithm == GNUTLS_PK_RSA || algorithm == GNUTLS_PK_RSA_PSS)
-		return "ECDHE-RSA";
-	return algorithm == GNUTLS_PK_ECDSA || algorithm == GNUTLS_PK_EDDSA_ED25519 ? "ECDHE-ECDSA"
-										    : "";
+	for (size_t i = 0; i < choices->len; i++)
+		buffer_printf(out, ":%s", choices->of[i]->priority);
 }
 
-/* The suite at @index of the chosen ones, or of all. */
-static const struct web_suite *tls_suite(const struct web_tls_config *config, size_t index)
-{
-	if (!config->suites_len)
-		return web_suite_at(index);
-	return index < config->suites_len ? config->suites[index] : NULL;
-}
-
-/* Ciphers and MACs for TLS 1.2 and older, of suites that fit the key; whether there are any. */
-static bool priority_old_suites(const struct web_tls_config *config, const char *key_exchange,
-				struct buffer *out)
-{
-	const struct web_suite *suite;
-	bool any = false;
-
-	for (size_t i = 0; (suite = tls_suite(config, i)); i++) {
-		if (!suite->key_exchange || strcmp(suite->key_exchange, key_exchange) != 0)
-			continue;
-		buffer_printf(out, ":+%s:+%s", suite->cipher, suite->mac);
-		any = true;
-	}
-	return any;
-}
-
-static void priority_versions(const struct web_tls_config *config, enum web_tls_version max,
-			      struct buffer *out)
-{
-	buffer_text(out, ":-VERS-ALL");
-	for (int version = (int)max; version >= (int)config->min_version; version--)
-		buffer_printf(out, ":+%s", web_tls_version_priority(version));
-}
-
-static void priority_rest(const struct web_tls_config *config, struct buffer *out)
-{
-	if (config->curves_len)
-		buffer_text(out, ":-GROUP-ALL");
-	for (size_t i = 0; i < config->curves_len; i++)
-		buffer_printf(out, ":+%s", config->curves[i]->group);
-	if (config->prefer_server_cipher_suites)
-		buffer_text(out, ":%SERVER_PRECEDENCE");
-	buffer_char(out, '\0');
-}
-
-static int priority_init(gnutls_priority_t *priority, const struct buffer *text, char *error,
-			 size_t error_bytes)
-{
-	int r = text->error ? GNUTLS_E_MEMORY_ERROR
-			    : gnutls_priority_init(priority, text->data, NULL);
-
-	if (r < 0)
-		return tls_fail(error, error_bytes, "TLS versions, suites and curves (%s): %s",
-				text->data ? text->data : "", gnutls_strerror(r));
-	return 0;
-}
-
-/*
- * GnuTLS chooses ciphers for all versions alike, and Go for TLS 1.2 and older only: so the
- * handshake begins with all ciphers, and those of the list take over once the version is known.
- */
-static int tls_make_priorities(struct web_tls *tls, const struct web_tls_config *config,
-			       char *error, size_t error_bytes)
+/* GnuTLS chooses ciphers for all versions alike. */
+static int tls_make_priority(struct web_tls *tls, const struct web_tls_config *config, char *error,
+			     size_t error_bytes)
 {
 	_cleanup_(buffer_free) struct buffer text = BUFFER_INIT(PRIORITY_BYTES);
-	_cleanup_(buffer_free) struct buffer old = BUFFER_INIT(PRIORITY_BYTES);
-	static const char base[] = "NORMAL:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-CIPHER-ALL:-MAC-ALL";
-	enum web_tls_version max = config->max_version;
-	bool any;
 	int r;
 
-	buffer_text(&old, base);
-	any = priority_old_suites(config, tls_key_exchange(tls), &old);
-	if (!any && config->min_version < WEB_TLS_1_3 && max < WEB_TLS_1_3)
-		return tls_fail(error, error_bytes,
-				"no cipher suite fits the certificate's key below TLS 1.3");
-	priority_versions(config, max, &old);
-	priority_rest(config, &old);
-
-	buffer_text(&text, base);
-	buffer_text(&text, ":+AES-128-GCM:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-CBC"
-			   ":+AES-256-CBC:+AEAD:+SHA1");
-	if (any) {
-		priority_versions(config, max, &text);
-	} else {
-		buffer_text(&text, ":-VERS-ALL:+VERS-TLS1.3");
-	}
-	priority_rest(config, &text);
-	r = priority_init(&tls->priority, &text, error, error_bytes);
-	if (!r && any)
-		r = priority_init(&tls->priority_old, &old, error, error_bytes);
-	return r;
+	buffer_text(&text, "NORMAL:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-CIPHER-ALL:-MAC-ALL");
+	priority_choices(&config->suites, &text);
+	for (size_t i = 0; !config->suites.len && web_suites[i].name; i++)
+		buffer_printf(&text, ":%s", web_suites[i].priority);
+	buffer_text(&text, ":-VERS-ALL");
+	for (int version = (int)config->max_version; version >= (int)config->min_version; version--)
+		buffer_printf(&text, ":%s", web_tls_versions[version].priority);
+	buffer_text(&text, config->curves.len ? ":-GROUP-ALL" : "");
+	priority_choices(&config->curves, &text);
+	buffer_text(&text, config->prefer_server_cipher_suites ? ":%SERVER_PRECEDENCE" : "");
+	buffer_char(&text, '\0');
+	r = text.error ? GNUTLS_E_MEMORY_ERROR
+		       : gnutls_priority_init(&tls->priority, text.data, NULL);
+	if (r < 0)
+		return tls_fail(error, error_bytes, "TLS versions, suites and curves (%s): %s",
+				text.data ? text.data : "", gnutls_strerror(r));
+	return 0;
 }
 
 int web_tls_new(const struct web_tls_config *config, struct web_tls **tls, char *error,
@@ -313,7 +232,7 @@ int web_tls_new(const struct web_tls_config *config, struct web_tls **tls, char 
 	if (!r)
 		r = tls_load_ca(made, config, error, error_bytes);
 	if (!r)
-		r = tls_make_priorities(made, config, error, error_bytes);
+		r = tls_make_priority(made, config, error, error_bytes);
 	if (!r)
 		*tls = TAKE_PTR(made);
 	return r;
@@ -361,16 +280,6 @@ static int tls_verify(gnutls_session_t session)
 	return 0;
 }
 
-/* The version is known now, and the suite is not. */
-static int tls_hello_seen(gnutls_session_t session)
-{
-	const struct web_tls *tls = gnutls_db_get_ptr(session);
-
-	if (tls->priority_old && gnutls_protocol_get_version(session) < GNUTLS_TLS1_3)
-		return gnutls_priority_set(session, tls->priority_old);
-	return 0;
-}
-
 int web_tls_use(struct web_tls *tls, gnutls_session_t session)
 {
 	static const gnutls_certificate_request_t requests[] = {
@@ -388,6 +297,5 @@ int web_tls_use(struct web_tls *tls, gnutls_session_t session)
 	gnutls_certificate_server_set_request(session, requests[tls->client_auth]);
 	if (tls->client_auth != WEB_CLIENT_NONE)
 		gnutls_session_set_verify_function(session, tls_verify);
-	gnutls_handshake_set_post_client_hello_function(session, tls_hello_seen);
 	return 0;
 }

@@ -3,8 +3,7 @@
  * What tls_server_config means to GnuTLS: certificates and policies, made once from files as they
  * are, used by many sessions, and replaced as a whole when something has changed.
  *
- * As in Go, cipher_suites chooses among those of TLS 1.2 and older; TLS 1.3 has its own. A suite is
- * possible if it is in the list and fits the kind of the certificate's key.
+ * Unlike in Go cipher_suites chooses ciphers: those of TLS 1.3 as well, and for each kind of key.
  *
  * One thread. Reference counts, because sessions outlive a change of the configuration.
  */

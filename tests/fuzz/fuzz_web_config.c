@@ -8,8 +8,8 @@
 static void check_config(const struct web_config *config)
 {
 	MUST(config->tls.min_version <= config->tls.max_version);
-	MUST(config->tls.suites_len <= WEB_SUITES_MAX);
-	MUST(config->tls.curves_len <= WEB_CURVES_MAX);
+	MUST(config->tls.suites.len <= WEB_SUITES_MAX);
+	MUST(config->tls.curves.len <= WEB_SUITES_MAX);
 	for (size_t i = 0; i < config->users_len; i++) {
 		MUST(*config->users[i].name);
 		MUST(web_hash_is_bcrypt(config->users[i].hash));

@@ -202,6 +202,7 @@ def test_versions_suites_and_curves_are_as_configured(folder, authority, exporte
     exporter = exporters(f"--web.config.file={path}")
     rsa256 = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
     ecdsa128 = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
+    old = "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"
 
     config(folder, "suites.yml", min_version="TLS11", max_version="TLS12")
     weak = ["-cipher", "ALL:@SECLEVEL=0"]
@@ -213,11 +214,16 @@ def test_versions_suites_and_curves_are_as_configured(folder, authority, exporte
     assert handshake(exporter.port, "-tls1_2") is None
     assert handshake(exporter.port, "-tls1_3")
 
-    # A suite for another kind of key is none that this certificate can have.
-    config(folder, "suites.yml", cipher_suites=[ecdsa128, rsa256])
+    # They choose ciphers for each version, and for whatever key the certificate has.
+    config(folder, "suites.yml", cipher_suites=[rsa256])
     assert handshake(exporter.port, "-tls1_2")[1] == "ECDHE-RSA-AES256-GCM-SHA384"
     assert handshake(exporter.port, "-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256") is None
-    assert handshake(exporter.port, "-tls1_3", "-ciphersuites", "TLS_AES_128_GCM_SHA256")
+    assert handshake(exporter.port, "-tls1_3")[1] == "TLS_AES_256_GCM_SHA384"
+    assert handshake(exporter.port, "-tls1_3", "-ciphersuites", "TLS_AES_128_GCM_SHA256") is None
+    config(folder, "suites.yml", cipher_suites=[ecdsa128])
+    assert handshake(exporter.port, "-tls1_2")[1] == "ECDHE-RSA-AES128-GCM-SHA256"
+    config(folder, "suites.yml", cipher_suites=[old], max_version="TLS12")
+    assert handshake(exporter.port)[1] == "ECDHE-RSA-AES128-SHA"
 
     config(folder, "suites.yml", curve_preferences=["CurveP384"])
     assert handshake(exporter.port, "-curves", "P-384")

@@ -89,10 +89,10 @@ Test(web_config, reads_every_key_of_tls)
 	cr_expect_str_eq(config.tls.allowed_sans[1], "10.0.0.1");
 	cr_expect_eq(config.tls.min_version, WEB_TLS_1_1);
 	cr_expect_eq(config.tls.max_version, WEB_TLS_1_2);
-	cr_assert_eq(config.tls.suites_len, 2);
-	cr_expect_str_eq(config.tls.suites[0]->cipher, "AES-256-GCM");
-	cr_assert_eq(config.tls.curves_len, 2);
-	cr_expect_str_eq(config.tls.curves[0]->group, "GROUP-X25519");
+	cr_assert_eq(config.tls.suites.len, 2);
+	cr_expect_str_eq(config.tls.suites.of[0]->priority, "+AES-256-GCM:+AEAD");
+	cr_assert_eq(config.tls.curves.len, 2);
+	cr_expect_str_eq(config.tls.curves.of[0]->priority, "+GROUP-X25519");
 	cr_expect_not(config.tls.prefer_server_cipher_suites);
 }
 
@@ -186,6 +186,8 @@ static const struct {
 	{ CERT "  cipher_suites: TLS_AES_128_GCM_SHA256\n", "4:18", "expected a list" },
 	{ CERT "  cipher_suites: [TLS_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256]\n", "4:43",
 	  "given twice" },
+	{ CERT "  cipher_suites: [TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA]\n", "2:3",
+	  "none of TLS 1.3" },
 	{ CERT "  curve_preferences: [P256]\n", "4:23", "expected CurveP256" },
 	{ CERT "  curve_preferences: [X25519, X25519]\n", "4:31", "given twice" },
 	/* headers */
