@@ -15,7 +15,12 @@
 struct reader {
 	yaml_parser_t parser;
 	struct yaml_error *error;
-	size_t nodes;
+	struct yaml_node
+		*nodes; /* an array; the first is the root, and one that is clear the end */
+	size_t nodes_len;
+	struct yaml_node *parents[YAML_DEPTH_MAX]; /* lists and maps that are open */
+	struct yaml_node **ends[YAML_DEPTH_MAX + 1]; /* where the next child of each goes */
+	int depth;
 };
 
 static int web_yaml_fail_at(struct yaml_error *error, const yaml_mark_t *mark, const char *text)
@@ -38,16 +43,11 @@ int web_yaml_fail(struct yaml_error *error, const struct yaml_node *node, const 
 	return -EINVAL;
 }
 
-void web_yaml_free(struct yaml_node *node)
+void web_yaml_free(struct yaml_node *root)
 {
-	while (node) {
-		struct yaml_node *next = node->next;
-
-		web_yaml_free(node->first); /* no deeper than YAML_DEPTH_MAX */
+	for (const struct yaml_node *node = root; node && node->line; node++)
 		free(node->text);
-		free(node);
-		node = next;
-	}
+	free(root);
 }
 
 bool web_yaml_is_null(const struct yaml_node *node)
@@ -64,183 +64,122 @@ bool web_yaml_is_null(const struct yaml_node *node)
 	return false;
 }
 
-static int reader_next(struct reader *reader, yaml_event_t *event)
-{
-	if (yaml_parser_parse(&reader->parser, event))
-		return 0;
-	if (reader->parser.error == YAML_MEMORY_ERROR)
-		return -ENOMEM;
-	return web_yaml_fail_at(reader->error, &reader->parser.problem_mark,
-				reader->parser.problem ? reader->parser.problem : "not YAML");
-}
-
-static int reader_text(struct reader *reader, const yaml_event_t *event, struct yaml_node *node)
-{
-	const char *text = (const char *)event->data.scalar.value;
-
-	if (memchr(text, '\0', event->data.scalar.length))
-		return web_yaml_fail_at(reader->error, &event->start_mark,
-					"a NUL byte inside a text");
-	node->kind = YAML_TEXT;
-	node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-	node->text = strdup(text);
-	return node->text ? 0 : -ENOMEM;
-}
-
-/* The node that begins with @event, without its children. */
-static int reader_begin(struct reader *reader, const yaml_event_t *event, struct yaml_node *node)
-{
-	const yaml_char_t *tag = NULL;
-
-	node->line = event->start_mark.line + 1;
-	node->column = event->start_mark.column + 1;
-	if (event->type == YAML_ALIAS_EVENT)
-		return web_yaml_fail_at(reader->error, &event->start_mark,
-					"aliases are not allowed");
-	if (event->type == YAML_SCALAR_EVENT)
-		tag = event->data.scalar.tag;
-	else if (event->type == YAML_SEQUENCE_START_EVENT)
-		tag = event->data.sequence_start.tag;
-	else
-		tag = event->data.mapping_start.tag;
-	if (tag)
-		return web_yaml_fail_at(reader->error, &event->start_mark, "tags are not allowed");
-	if (event->type == YAML_SCALAR_EVENT)
-		return reader_text(reader, event, node);
-	node->kind = event->type == YAML_MAPPING_START_EVENT ? YAML_MAP : YAML_LIST;
-	return 0;
-}
-
-static int reader_children(struct reader *reader, int depth, struct yaml_node *parent);
-
-/* The node that begins with @event; the event is released. */
-static int reader_node(struct reader *reader, yaml_event_t *event, int depth,
-		       struct yaml_node **out)
-{
-	_cleanup_(web_yaml_freep) struct yaml_node *node = calloc(1, sizeof(*node));
-	int r = node ? 0 : -ENOMEM;
-
-	if (!r && ++reader->nodes > YAML_NODES_MAX)
-		r = web_yaml_fail_at(reader->error, &event->start_mark, "too many values");
-	if (!r)
-		r = reader_begin(reader, event, node);
-	yaml_event_delete(event);
-	if (!r && node->kind != YAML_TEXT)
-		r = depth < YAML_DEPTH_MAX
-			    ? reader_children(reader, depth + 1, node)
-			    : web_yaml_fail(reader->error, node, "nested too deeply");
-	if (!r)
-		*out = TAKE_PTR(node);
-	return r;
-}
-
-static int reader_children(struct reader *reader, int depth, struct yaml_node *parent)
-{
-	struct yaml_node **end = &parent->first;
-	yaml_event_t event;
-	int r;
-
-	for (;;) {
-		r = reader_next(reader, &event);
-		if (r)
-			return r;
-		if (event.type == YAML_MAPPING_END_EVENT || event.type == YAML_SEQUENCE_END_EVENT) {
-			yaml_event_delete(&event);
-			return 0;
-		}
-		r = reader_node(reader, &event, depth, end);
-		if (r)
-			return r;
-		end = &(*end)->next;
-	}
-}
-
-/* The whole stream: at most one document. */
-static int reader_stream(struct reader *reader, struct yaml_node **out)
-{
-	yaml_event_t event;
-	int r;
-
-	for (;;) {
-		yaml_event_type_t type;
-
-		r = reader_next(reader, &event);
-		if (r)
-			return r;
-		type = event.type;
-		if (type == YAML_DOCUMENT_START_EVENT && *out)
-			r = web_yaml_fail_at(reader->error, &event.start_mark,
-					     "a second document begins here");
-		if (type == YAML_SCALAR_EVENT || type == YAML_ALIAS_EVENT ||
-		    type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT)
-			r = reader_node(reader, &event, 0, out);
-		else
-			yaml_event_delete(&event);
-		if (r || type == YAML_STREAM_END_EVENT || type == YAML_NO_EVENT)
-			return r;
-	}
-}
-
-/* By name, and those of one name as they follow each other in the file. */
-static int keys_compare(const void *a, const void *b)
-{
-	const struct yaml_node *one = *(const struct yaml_node *const *)a;
-	const struct yaml_node *other = *(const struct yaml_node *const *)b;
-	int order = strcmp(one->text, other->text);
-
-	if (!order)
-		order = (one->line > other->line) - (one->line < other->line);
-	return order ? order : (one->column > other->column) - (one->column < other->column);
-}
-
-/* Sorted, because a hostile file has thousands of keys. */
+/* Whether all keys of @map are texts, and none is there twice. */
 static int map_check_keys(const struct yaml_node *map, struct yaml_error *error)
 {
-	_cleanup_(cleanup_free) const struct yaml_node **keys = NULL;
-	size_t len = 0;
-
-	keys = calloc(YAML_NODES_MAX, sizeof(struct yaml_node *));
-	if (!keys)
-		return -ENOMEM;
 	for (const struct yaml_node *key = map->first; key; key = key->next->next) {
 		if (key->kind != YAML_TEXT)
 			return web_yaml_fail(error, key, "a key must be a text");
-		keys[len++] = key;
+		for (const struct yaml_node *other = map->first; other != key;
+		     other = other->next->next)
+			if (strcmp(other->text, key->text) == 0)
+				return web_yaml_fail(error, key, "key \"%.80s\" is given twice",
+						     key->text);
 	}
-	qsort(keys, len, sizeof(struct yaml_node *), keys_compare);
-	for (size_t i = 1; i < len; i++)
-		if (strcmp(keys[i - 1]->text, keys[i]->text) == 0)
-			return web_yaml_fail(error, keys[i], "key \"%.80s\" is given twice",
-					     keys[i]->text);
 	return 0;
 }
 
-static int tree_check_keys(const struct yaml_node *node, struct yaml_error *error)
+static const yaml_char_t *event_tag(const yaml_event_t *event)
 {
-	int r = node->kind == YAML_MAP ? map_check_keys(node, error) : 0;
+	if (event->type == YAML_SCALAR_EVENT)
+		return event->data.scalar.tag;
+	return event->type == YAML_SEQUENCE_START_EVENT ? event->data.sequence_start.tag
+							: event->data.mapping_start.tag;
+}
 
-	for (const struct yaml_node *child = node->first; !r && child; child = child->next)
-		if (child->kind != YAML_TEXT)
-			r = tree_check_keys(child, error);
+/* Adds the node that begins with @event to its parent. */
+static int reader_add(struct reader *reader, const yaml_event_t *event)
+{
+	struct yaml_node *node = &reader->nodes[reader->nodes_len];
+	bool is_text = event->type == YAML_SCALAR_EVENT;
+
+	if (event_tag(event))
+		return web_yaml_fail_at(reader->error, &event->start_mark, "tags are not allowed");
+	if (reader->nodes_len == YAML_NODES_MAX)
+		return web_yaml_fail_at(reader->error, &event->start_mark, "too many values");
+	if (!is_text && reader->depth == YAML_DEPTH_MAX)
+		return web_yaml_fail_at(reader->error, &event->start_mark, "nested too deeply");
+	node->line = event->start_mark.line + 1;
+	node->column = event->start_mark.column + 1;
+	reader->nodes_len++;
+	*reader->ends[reader->depth] = node;
+	reader->ends[reader->depth] = &node->next;
+	if (!is_text) {
+		node->kind = event->type == YAML_MAPPING_START_EVENT ? YAML_MAP : YAML_LIST;
+		reader->parents[reader->depth++] = node;
+		reader->ends[reader->depth] = &node->first;
+		return 0;
+	}
+	if (memchr(event->data.scalar.value, '\0', event->data.scalar.length))
+		return web_yaml_fail(reader->error, node, "a NUL byte inside a text");
+	node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+	node->text = strdup((const char *)event->data.scalar.value);
+	return node->text ? 0 : -ENOMEM;
+}
+
+static int reader_take(struct reader *reader, const yaml_event_t *event)
+{
+	switch (event->type) {
+	case YAML_DOCUMENT_START_EVENT:
+		return reader->nodes_len ? web_yaml_fail_at(reader->error, &event->start_mark,
+							    "a second document begins here")
+					 : 0;
+	case YAML_ALIAS_EVENT:
+		return web_yaml_fail_at(reader->error, &event->start_mark,
+					"aliases are not allowed");
+	case YAML_SCALAR_EVENT:
+	case YAML_SEQUENCE_START_EVENT:
+	case YAML_MAPPING_START_EVENT:
+		return reader_add(reader, event);
+	case YAML_MAPPING_END_EVENT:
+		return map_check_keys(reader->parents[--reader->depth], reader->error);
+	case YAML_SEQUENCE_END_EVENT:
+		reader->depth--;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* The whole stream. */
+static int reader_run(struct reader *reader)
+{
+	bool ended = false;
+	int r = 0;
+
+	while (!r && !ended) {
+		yaml_event_t event;
+
+		if (!yaml_parser_parse(&reader->parser, &event))
+			return reader->parser.error == YAML_MEMORY_ERROR
+				       ? -ENOMEM
+				       : web_yaml_fail_at(
+						 reader->error, &reader->parser.problem_mark,
+						 reader->parser.problem ? reader->parser.problem
+									: "not YAML");
+		ended = event.type == YAML_STREAM_END_EVENT;
+		r = reader_take(reader, &event);
+		yaml_event_delete(&event);
+	}
 	return r;
 }
 
 int web_yaml_read(const char *text, size_t len, struct yaml_node **root, struct yaml_error *error)
 {
-	_cleanup_(web_yaml_freep) struct yaml_node *read = NULL;
-	struct reader reader = { .error = error };
+	_cleanup_(web_yaml_freep) struct yaml_node *nodes = NULL;
+	struct yaml_node *read = NULL;
+	struct reader reader = { .error = error, .ends = { &read } };
 	int r;
 
 	if (len > YAML_BYTES_MAX)
 		return web_yaml_fail(error, NULL, "larger than %zu bytes", YAML_BYTES_MAX);
-	if (!yaml_parser_initialize(&reader.parser))
+	reader.nodes = nodes = calloc(YAML_NODES_MAX + 1, sizeof(*nodes));
+	if (!nodes || !yaml_parser_initialize(&reader.parser))
 		return -ENOMEM;
 	yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text, len);
-	r = reader_stream(&reader, &read);
+	r = reader_run(&reader);
 	yaml_parser_delete(&reader.parser);
 	if (!r && read)
-		r = tree_check_keys(read, error);
-	if (!r)
-		*root = TAKE_PTR(read);
+		*root = TAKE_PTR(nodes);
 	return r;
 }

@@ -28,16 +28,17 @@ struct yaml_node {
 	size_t line;
 	size_t column;
 	char *text; /* of YAML_TEXT, owned, without NUL bytes inside; NULL for the other kinds */
-	struct yaml_node *first; /* of a list or map, owned; in a map each key precedes its value */
-	struct yaml_node *next; /* of the same list or map, owned */
+	struct yaml_node *first; /* of a list or map; in a map each key precedes its value */
+	struct yaml_node *next; /* of the same list or map */
 };
 
 /*
  * Reads @len bytes. 0 with the tree in @root, which is NULL for a text without a document; -EINVAL
- * with @error filled; -ENOMEM. @root is untouched on failure; web_yaml_free releases it.
+ * with @error filled; -ENOMEM. @root is untouched on failure; web_yaml_free releases it, and with
+ * it all others.
  */
 int web_yaml_read(const char *text, size_t len, struct yaml_node **root, struct yaml_error *error);
-void web_yaml_free(struct yaml_node *node);
+void web_yaml_free(struct yaml_node *root);
 
 static inline void web_yaml_freep(struct yaml_node **node)
 {
