@@ -16,7 +16,7 @@
 
 #define ERROR_BYTES 512
 
-/* What changes with a file's content. All zeros: there is none. */
+/* What changes with a file's content, without padding. All zeros: there is none. */
 struct stamp {
 	dev_t device;
 	ino_t inode;
@@ -24,17 +24,16 @@ struct stamp {
 	struct timespec modified, changed;
 };
 
-enum tls_file { TLS_CERT, TLS_KEY, TLS_CA, TLS_FILES };
+enum file { FILE_CONFIG, FILE_CERT, FILE_KEY, FILE_CA, FILES };
 
 struct guard {
 	struct guard_options options;
 	char *directory; /* of the file */
 	struct web_config config; /* the last that was whole */
-	struct stamp stamp;
-	bool broken; /* the file is */
+	struct stamp stamps[FILES];
+	bool broken; /* one of the files is */
 	bool has_tls;
-	struct web_tls *tls; /* NULL: files for it are broken */
-	struct stamp tls_stamps[TLS_FILES];
+	struct web_tls *tls; /* the last that was whole; NULL without */
 	struct bucket bucket;
 	struct passwords passwords;
 	bool deaf; /* their comparison has ended, and that was said */
@@ -42,31 +41,33 @@ struct guard {
 
 /* --- files ---------------------------------------------------------------------------------- */
 
-static struct stamp stamp_of(const struct stat *status)
-{
-	return (struct stamp){
-		.device = status->st_dev,
-		.inode = status->st_ino,
-		.size = status->st_size,
-		.modified = status->st_mtim,
-		.changed = status->st_ctim,
-	};
-}
-
 static struct stamp stamp_take(const char *path)
 {
 	struct stat status;
 
-	return path && stat(path, &status) == 0 ? stamp_of(&status) : (struct stamp){ 0 };
+	if (!path || stat(path, &status))
+		return (struct stamp){ 0 };
+	return (struct stamp){
+		.device = status.st_dev,
+		.inode = status.st_ino,
+		.size = status.st_size,
+		.modified = status.st_mtim,
+		.changed = status.st_ctim,
+	};
 }
 
-static bool stamp_equal(const struct stamp *one, const struct stamp *other)
+/* Of the files from @first on, as the configuration names them. */
+static void stamps_take(const struct guard *guard, enum file first, struct stamp *stamps)
 {
-	return one->device == other->device && one->inode == other->inode &&
-	       one->size == other->size && one->modified.tv_sec == other->modified.tv_sec &&
-	       one->modified.tv_nsec == other->modified.tv_nsec &&
-	       one->changed.tv_sec == other->changed.tv_sec &&
-	       one->changed.tv_nsec == other->changed.tv_nsec;
+	const char *const paths[FILES] = {
+		[FILE_CONFIG] = guard->options.path,
+		[FILE_CERT] = guard->config.tls.cert_file,
+		[FILE_KEY] = guard->config.tls.key_file,
+		[FILE_CA] = guard->config.tls.client_ca_file,
+	};
+
+	for (int file = (int)first; file < FILES; file++)
+		stamps[file] = stamp_take(paths[file]);
 }
 
 static int config_load(const struct guard *guard, struct web_config *config, char *error,
@@ -97,7 +98,38 @@ static int config_load(const struct guard *guard, struct web_config *config, cha
 	return 0;
 }
 
-/* --- changes -------------------------------------------------------------------------------- */
+/* Stamps come before what they are of: what changes while it is read is then read again. */
+static int guard_load(struct guard *guard, char *error, size_t error_bytes)
+{
+	struct web_config config = { 0 };
+	struct web_tls *tls = NULL;
+	int r;
+
+	stamps_take(guard, FILE_CONFIG, guard->stamps);
+	r = config_load(guard, &config, error, error_bytes);
+	if (r)
+		return r;
+	web_config_free(&guard->config);
+	guard->config = config;
+	guard->bucket.interval_ns = config.rate_interval_ns;
+	guard->bucket.burst = config.rate_burst;
+	stamps_take(guard, FILE_CERT, guard->stamps);
+	if (guard->has_tls && !config.tls.enabled) {
+		snprintf(error, error_bytes,
+			 "%s has no tls_server_config any more, but TLS can only be ended by a "
+			 "restart",
+			 guard->options.path);
+		return -EINVAL;
+	}
+	if (!config.tls.enabled)
+		return 0;
+	r = web_tls_new(&guard->config.tls, &tls, error, error_bytes);
+	if (r)
+		return r;
+	web_tls_unref(guard->tls);
+	guard->tls = tls;
+	return 0;
+}
 
 static void guard_say(const struct guard *guard, bool broken, const char *text)
 {
@@ -105,86 +137,21 @@ static void guard_say(const struct guard *guard, bool broken, const char *text)
 		guard->options.say(guard->options.arg, broken, text);
 }
 
-static void tls_stamps_take(const struct guard *guard, struct stamp *stamps)
-{
-	stamps[TLS_CERT] = stamp_take(guard->config.tls.cert_file);
-	stamps[TLS_KEY] = stamp_take(guard->config.tls.key_file);
-	stamps[TLS_CA] = stamp_take(guard->config.tls.client_ca_file);
-}
-
-/* The stamps come first: what changes while it is read is then read again. */
-static int tls_load(struct guard *guard, char *error, size_t error_bytes)
-{
-	web_tls_unref(guard->tls);
-	guard->tls = NULL;
-	tls_stamps_take(guard, guard->tls_stamps);
-	if (!guard->config.tls.enabled) {
-		snprintf(error, error_bytes,
-			 "%s has no tls_server_config any more, but TLS can only be ended by a "
-			 "restart",
-			 guard->options.path);
-		return -EINVAL;
-	}
-	return web_tls_new(&guard->config.tls, &guard->tls, error, error_bytes);
-}
-
-static bool tls_is_stale(const struct guard *guard)
-{
-	struct stamp stamps[TLS_FILES];
-
-	tls_stamps_take(guard, stamps);
-	for (int i = 0; i < TLS_FILES; i++)
-		if (!stamp_equal(&stamps[i], &guard->tls_stamps[i]))
-			return true;
-	return false;
-}
-
-static void tls_reload(struct guard *guard)
-{
-	char error[ERROR_BYTES] = "out of memory";
-
-	if (tls_load(guard, error, sizeof(error)))
-		guard_say(guard, true, error);
-	else
-		guard_say(guard, false, "certificates and TLS settings were read again");
-}
-
-static void config_apply(struct guard *guard, struct web_config *config)
-{
-	web_config_free(&guard->config);
-	guard->config = *config;
-	guard->bucket.interval_ns = config->rate_interval_ns;
-	guard->bucket.burst = config->rate_burst;
-}
-
-static void config_reload(struct guard *guard)
-{
-	char error[ERROR_BYTES] = "out of memory";
-	struct web_config config = { 0 };
-
-	guard->broken = config_load(guard, &config, error, sizeof(error)) != 0;
-	if (guard->broken) {
-		guard_say(guard, true, error);
-		return;
-	}
-	config_apply(guard, &config);
-	guard_say(guard, false, "the web configuration file was read again");
-	if (guard->has_tls)
-		tls_reload(guard);
-	else if (guard->config.tls.enabled)
-		guard_say(guard, true, "TLS can only be begun by a restart: still without");
-}
-
 static void guard_refresh(struct guard *guard)
 {
-	struct stamp stamp = stamp_take(guard->options.path);
+	char error[ERROR_BYTES] = "out of memory";
+	struct stamp stamps[FILES];
 
-	if (guard->options.path && !stamp_equal(&stamp, &guard->stamp)) {
-		guard->stamp = stamp;
-		config_reload(guard);
-	} else if (guard->has_tls && tls_is_stale(guard)) {
-		tls_reload(guard);
-	}
+	if (!guard->options.path)
+		return;
+	stamps_take(guard, FILE_CONFIG, stamps);
+	if (memcmp(stamps, guard->stamps, sizeof(stamps)) == 0)
+		return;
+	guard->broken = guard_load(guard, error, sizeof(error)) != 0;
+	guard_say(guard, guard->broken,
+		  guard->broken ? error : "the web configuration was read again");
+	if (!guard->broken && guard->config.tls.enabled && !guard->has_tls)
+		guard_say(guard, true, "TLS can only be begun by a restart: still without");
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -198,24 +165,6 @@ static int guard_set_directory(struct guard *guard)
 	return guard->directory ? 0 : -ENOMEM;
 }
 
-static int guard_load(struct guard *guard, char *error, size_t error_bytes)
-{
-	struct web_config config = { 0 };
-	int r = guard_set_directory(guard);
-
-	if (!r)
-		r = passwords_init(&guard->passwords, guard->options.checker);
-	if (r)
-		return r;
-	guard->stamp = stamp_take(guard->options.path);
-	r = config_load(guard, &config, error, error_bytes);
-	if (r)
-		return r;
-	config_apply(guard, &config);
-	guard->has_tls = guard->config.tls.enabled;
-	return guard->has_tls ? tls_load(guard, error, error_bytes) : 0;
-}
-
 int guard_new(const struct guard_options *options, struct guard **guard, char *error,
 	      size_t error_bytes)
 {
@@ -225,8 +174,14 @@ int guard_new(const struct guard_options *options, struct guard **guard, char *e
 	if (!made)
 		return -ENOMEM;
 	made->options = *options;
-	if (options->path)
-		r = guard_load(made, error, error_bytes);
+	if (options->path) {
+		r = guard_set_directory(made);
+		if (!r)
+			r = passwords_init(&made->passwords, options->checker);
+		if (!r)
+			r = guard_load(made, error, error_bytes);
+		made->has_tls = made->config.tls.enabled;
+	}
 	if (!r)
 		*guard = TAKE_PTR(made);
 	return r;
@@ -253,7 +208,7 @@ bool guard_has_tls(const struct guard *guard)
 struct web_tls *guard_tls(struct guard *guard)
 {
 	guard_refresh(guard);
-	return guard->tls && !guard->broken ? web_tls_ref(guard->tls) : NULL;
+	return guard->has_tls && !guard->broken ? web_tls_ref(guard->tls) : NULL;
 }
 
 enum guard_verdict guard_enter(struct guard *guard, const char *authorization)

@@ -2,9 +2,9 @@
 /*
  * The web configuration file at work: which clients may connect and ask, by the file as it is now.
  *
- * Like the exporter-toolkit it goes by the file at every request and by the certificates at every
- * handshake; a look at size, inode and times tells whether they must be read again. While a file is
- * broken, requests or handshakes fail, and it is said once why.
+ * Like the exporter-toolkit it goes by the file as it is at every request and handshake, and so it
+ * does by the certificates; a look at size, inode and times tells whether all of them must be read
+ * again. While one is broken, requests and handshakes fail, and it is said once why.
  *
  * One thread.
  */
