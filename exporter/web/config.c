@@ -251,6 +251,15 @@ static int header_check(enum web_header header, const struct yaml_node *value,
 	return 0;
 }
 
+static int header_find(const char *name)
+{
+	int header = 0;
+
+	while (header < WEB_HEADERS && strcmp(name, header_names[header]) != 0)
+		header++;
+	return header;
+}
+
 static int read_headers(void *member, const struct yaml_node *value, struct yaml_error *error)
 {
 	char **headers = member;
@@ -258,11 +267,8 @@ static int read_headers(void *member, const struct yaml_node *value, struct yaml
 	if (value->kind != YAML_MAP)
 		return web_yaml_fail(error, value, "expected names of headers with values");
 	for (const struct yaml_node *key = value->first; key; key = key->next->next) {
-		unsigned header = 0;
-		int r;
+		int header = header_find(key->text), r;
 
-		while (header < WEB_HEADERS && strcmp(key->text, header_names[header]) != 0)
-			header++;
 		if (header == WEB_HEADERS)
 			return web_yaml_fail(error, key, "header \"%.80s\" cannot be configured",
 					     key->text);
@@ -272,7 +278,7 @@ static int read_headers(void *member, const struct yaml_node *value, struct yaml
 		if (!r && headers[header])
 			r = header_check(header, key->next, error);
 		if (r)
-			return r == -EINVAL ? fail_prefix(error, key->text) : r;
+			return fail_prefix(error, key->text);
 	}
 	return 0;
 }
@@ -300,9 +306,8 @@ static int read_user(struct web_user *user, const struct yaml_node *key, struct 
 			"user \"%.80s\": expected a bcrypt hash ($2y$10$...), as htpasswd "
 			"-nBC 10 \"\" writes it",
 			key->text);
-	user->name = strdup(key->text);
-	user->hash = strdup(key->next->text);
-	return user->name && user->hash ? 0 : -ENOMEM;
+	*user = (struct web_user){ key->text, key->next->text };
+	return 0;
 }
 
 static int read_users(void *member, const struct yaml_node *value, struct yaml_error *error)
@@ -357,17 +362,16 @@ static int config_read(struct web_config *config, const struct yaml_node *root,
 int web_config_parse(const char *text, size_t len, struct web_config *config,
 		     struct yaml_error *error)
 {
-	_cleanup_(web_yaml_freep) struct yaml_node *root = NULL;
 	struct web_config parsed = {
 		.tls = { .min_version = WEB_TLS_1_2,
 			 .max_version = WEB_TLS_1_3,
 			 .prefer_server_cipher_suites = true },
 		.http2 = true,
 	};
-	int r = web_yaml_read(text, len, &root, error);
+	int r = web_yaml_read(text, len, &parsed.root, error);
 
 	if (!r)
-		r = config_read(&parsed, root, error);
+		r = config_read(&parsed, parsed.root, error);
 	if (r)
 		web_config_free(&parsed);
 	else
@@ -375,47 +379,29 @@ int web_config_parse(const char *text, size_t len, struct web_config *config,
 	return r;
 }
 
-static int path_set_directory(char **path, const char *directory)
-{
-	char *joined;
-
-	if (!*path || **path == '/')
-		return 0;
-	if (asprintf(&joined, "%s/%s", directory, *path) < 0)
-		return -ENOMEM;
-	free(*path);
-	*path = joined;
-	return 0;
-}
-
 int web_config_set_directory(struct web_config *config, const char *directory)
 {
 	char **const paths[] = { &config->tls.cert_file, &config->tls.key_file,
 				 &config->tls.client_ca_file };
-	int r = 0;
 
-	for (size_t i = 0; !r && i < COUNT(paths); i++)
-		r = path_set_directory(paths[i], directory);
-	return r;
+	for (size_t i = 0; i < COUNT(paths); i++) {
+		if (!*paths[i] || **paths[i] == '/')
+			continue;
+		if (asprintf(&config->joined[i], "%s/%s", directory, *paths[i]) < 0) {
+			config->joined[i] = NULL;
+			return -ENOMEM;
+		}
+		*paths[i] = config->joined[i];
+	}
+	return 0;
 }
 
 void web_config_free(struct web_config *config)
 {
-	struct web_tls_config *tls = &config->tls;
-	char *const texts[] = { tls->cert,     tls->cert_file, tls->key,
-				tls->key_file, tls->client_ca, tls->client_ca_file };
-
-	for (size_t i = 0; i < COUNT(texts); i++)
-		free(texts[i]);
-	for (size_t i = 0; i < tls->allowed_sans_len; i++)
-		free(tls->allowed_sans[i]);
-	free(tls->allowed_sans);
-	for (size_t i = 0; i < WEB_HEADERS; i++)
-		free(config->headers[i]);
-	for (size_t i = 0; i < config->users_len; i++) {
-		free(config->users[i].name);
-		free(config->users[i].hash);
-	}
+	for (size_t i = 0; i < COUNT(config->joined); i++)
+		free(config->joined[i]);
+	free(config->tls.allowed_sans);
 	free(config->users);
+	web_yaml_free(config->root);
 	*config = (struct web_config){ 0 };
 }

@@ -30,7 +30,7 @@ struct web_choices {
 	size_t len;
 };
 
-/* Texts are owned and NULL where the file has none, or an empty one. */
+/* Texts are NULL where the file has none, or an empty one. */
 struct web_tls_config {
 	bool enabled;
 	char *cert, *cert_file; /* at most one of each pair */
@@ -59,7 +59,10 @@ struct web_user {
 	char *hash; /* of bcrypt, well-formed */
 };
 
+/* Texts are those of @root, but for names of files that were made longer. */
 struct web_config {
+	struct yaml_node *root;
+	char *joined[3];
 	struct web_tls_config tls;
 	bool http2; /* wanted; cannot be had */
 	char *headers[WEB_HEADERS]; /* NULL: not sent */

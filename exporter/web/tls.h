@@ -19,8 +19,8 @@
 struct web_tls;
 
 /*
- * Reads the files that @config names, which lives at least as long as the result. 0 with one
- * reference in @tls; -EINVAL with a sentence in @error; -ENOMEM.
+ * Reads the files that @config names, of which nothing is kept. 0 with one reference in @tls;
+ * -EINVAL with a sentence in @error; -ENOMEM.
  */
 int web_tls_new(const struct web_tls_config *config, struct web_tls **tls, char *error,
 		size_t error_bytes);

@@ -16,17 +16,9 @@
 
 int value_text(void *member, const struct yaml_node *value, struct yaml_error *error)
 {
-	char **text = member, *copy;
-
 	if (value->kind != YAML_TEXT)
 		return web_yaml_fail(error, value, "expected a text");
-	if (!*value->text)
-		return 0;
-	copy = strdup(value->text);
-	if (!copy)
-		return -ENOMEM;
-	free(*text);
-	*text = copy;
+	*(char **)member = *value->text ? value->text : NULL;
 	return 0;
 }
 
