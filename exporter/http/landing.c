@@ -24,7 +24,6 @@ static const char page_head[] =
 	"table { border-collapse: collapse; width: 100%; }\n"
 	"th, td { text-align: left; vertical-align: top; padding: .25rem 1.5rem .25rem 0; }\n"
 	"th:last-child, td:last-child { padding-right: 0; }\n"
-	"table.fit { width: auto; }\n"
 	"th { white-space: nowrap; font-weight: 600; opacity: .7; }\n"
 	"tbody { border-top: 1px solid #8884; }\n"
 	".n { text-align: right; font-variant-numeric: tabular-nums; }\n"
@@ -95,17 +94,20 @@ static void landing_version(const struct build_row *build, struct buffer *out)
 	buffer_text(out, ")</small></p>\n");
 }
 
-/* The cells of a workload, which stand once beside all of its @ports. */
-static void landing_identity(const struct workload_row *row, size_t ports, struct buffer *out)
+static void landing_name(const char *name, struct buffer *out)
 {
-	size_t span = ports ? ports : 1;
+	buffer_text(out, "<td class=\"name\">");
+	html_text(out, name);
+	buffer_text(out, "</td>");
+}
 
-	buffer_printf(out, "<td class=\"name\" rowspan=\"%zu\">", span);
-	html_text(out, row->workload);
-	buffer_printf(out, "</td><td rowspan=\"%zu\">", span);
+static void landing_identity(const struct workload_row *row, struct buffer *out)
+{
+	landing_name(row->workload, out);
+	buffer_text(out, "<td>");
 	html_text(out, row->runtime);
-	buffer_printf(out, "</td><td class=\"n\" rowspan=\"%zu\">%" PRIu64 "</td>", span,
-		      row->processes);
+	buffer_text(out, "</td>");
+	landing_number(out, row->processes);
 }
 
 static void landing_endpoint(const struct endpoint_row *row, struct buffer *out)
@@ -118,29 +120,22 @@ static void landing_endpoint(const struct endpoint_row *row, struct buffer *out)
 	landing_number(out, row->in_service);
 }
 
-/* Its lines: one for each of its @ports, which begin at @endpoints. */
-static void landing_workload(const struct workload_row *row, const struct endpoint_row *endpoints,
-			     size_t ports, struct buffer *out)
+/* A line for each of its ports, which begin at @endpoints, or one without; how many it has. */
+static size_t landing_workload(const struct workload_row *row, const struct endpoint_row *endpoints,
+			       size_t endpoints_len, struct buffer *out)
 {
+	size_t ports = 0;
+
 	buffer_text(out, row->processes ? "<tbody>\n<tr>" : "<tbody class=\"gone\">\n<tr>");
-	landing_identity(row, ports, out);
-	for (size_t i = 0; i < ports; i++) {
-		if (i)
-			buffer_text(out, "</tr>\n<tr>");
-		landing_endpoint(&endpoints[i], out);
+	landing_identity(row, out);
+	for (; ports < endpoints_len && strcmp(endpoints[ports].workload, row->workload) == 0;
+	     ports++) {
+		if (ports)
+			buffer_text(out, "</tr>\n<tr><td colspan=\"3\"></td>");
+		landing_endpoint(&endpoints[ports], out);
 	}
 	buffer_text(out, ports ? "</tr>\n</tbody>\n" : "<td colspan=\"4\"></td></tr>\n</tbody>\n");
-}
-
-/* How many of the endpoints from @first on are those of @workload. */
-static size_t landing_ports(const struct snapshot *snapshot, size_t first, const char *workload)
-{
-	size_t end = first;
-
-	while (end < snapshot->endpoints_len &&
-	       strcmp(snapshot->endpoints[end].workload, workload) == 0)
-		end++;
-	return end - first;
+	return ports;
 }
 
 /* Both are sorted by workload, but not every workload has a port, nor need each be listed. */
@@ -159,63 +154,42 @@ static void landing_workloads(const struct snapshot *snapshot, struct buffer *ou
 			 "<th class=\"n\">In service</th></tr></thead>\n");
 	for (size_t i = 0; i < snapshot->workloads_len; i++) {
 		const struct workload_row *row = &snapshot->workloads[i];
-		size_t ports;
 
 		while (at < snapshot->endpoints_len &&
 		       strcmp(snapshot->endpoints[at].workload, row->workload) < 0)
 			at++;
-		ports = landing_ports(snapshot, at, row->workload);
-		landing_workload(row, snapshot->endpoints + at, ports, out);
-		at += ports;
+		at += landing_workload(row, snapshot->endpoints + at, snapshot->endpoints_len - at,
+				       out);
 	}
 	buffer_text(out, "</table></div>\n");
 }
 
-/* How many of the probes from @first on are of its feature; @attached of them are in place. */
-static size_t landing_feature_len(const struct snapshot *snapshot, size_t first, size_t *attached)
-{
-	const char *feature = snapshot->probes[first].feature;
-	size_t end = first;
-
-	*attached = 0;
-	for (; end < snapshot->probes_len && strcmp(snapshot->probes[end].feature, feature) == 0;
-	     end++)
-		*attached += snapshot->probes[end].attached;
-	return end - first;
-}
-
-static void landing_feature(const struct probe_row *probes, size_t len, size_t attached,
-			    struct buffer *out)
-{
-	const char *separator = "";
-
-	buffer_text(out, "<tbody><tr><td class=\"name\">");
-	html_text(out, probes[0].feature);
-	buffer_printf(out, "</td><td class=\"n\">%zu of %zu</td><td class=\"no\">", attached, len);
-	for (size_t i = 0; i < len; i++) {
-		if (probes[i].attached)
-			continue;
-		buffer_text(out, separator);
-		html_text(out, probes[i].probe);
-		separator = ", ";
-	}
-	buffer_text(out, "</td></tr></tbody>\n");
-}
-
+/* A line for each feature, whose probes follow each other. */
 static void landing_probes(const struct snapshot *snapshot, struct buffer *out)
 {
-	size_t len, attached;
+	const char *feature = "";
 
 	if (!snapshot->probes_len)
 		return;
-	buffer_text(out, "<h2>Probes</h2>\n<div class=\"scroll\"><table class=\"fit\">\n"
-			 "<thead><tr><th>Feature</th><th class=\"n\">Attached</th>"
-			 "<th>Missing</th></tr></thead>\n");
-	for (size_t i = 0; i < snapshot->probes_len; i += len) {
-		len = landing_feature_len(snapshot, i, &attached);
-		landing_feature(&snapshot->probes[i], len, attached, out);
+	buffer_text(out, "<h2>Probes</h2>\n<div class=\"scroll\"><table>\n"
+			 "<thead><tr><th>Feature</th><th>Attached, and <span class=\"no\">missing"
+			 "</span></th></tr></thead>\n");
+	for (size_t i = 0; i < snapshot->probes_len; i++) {
+		const struct probe_row *probe = &snapshot->probes[i];
+
+		if (strcmp(probe->feature, feature) != 0) {
+			buffer_text(out, i ? "</td></tr></tbody>\n<tbody><tr>" : "<tbody><tr>");
+			landing_name(probe->feature, out);
+			buffer_text(out, "<td>");
+		} else {
+			buffer_text(out, ", ");
+		}
+		feature = probe->feature;
+		buffer_text(out, probe->attached ? "<span>" : "<span class=\"no\">");
+		html_text(out, probe->probe);
+		buffer_text(out, "</span>");
 	}
-	buffer_text(out, "</table></div>\n");
+	buffer_text(out, "</td></tr></tbody>\n</table></div>\n");
 }
 
 int landing_render(const struct snapshot *snapshot, const char *telemetry_path, struct buffer *out)

@@ -54,15 +54,15 @@ Test(landing, shows_what_is_watched_and_attached)
 	expect_contains(&page, "Version 1.2.3");
 	expect_contains(&page, "<a href=\"/metrics\">");
 	expect_contains(&page, "<a href=\"/-/healthy\">");
-	expect_contains(&page, "<tbody>\n<tr><td class=\"name\" rowspan=\"2\">shop</td>"
-			       "<td rowspan=\"2\">jvm</td><td class=\"n\" rowspan=\"2\">3</td>"
-			       "<td class=\"n\">80</td>");
-	expect_contains(&page, "<tr><td class=\"n\">8080</td><td class=\"n\">3</td>"
-			       "<td class=\"n\">4</td><td class=\"n\">5</td></tr>");
+	expect_contains(&page, "<tbody>\n<tr><td class=\"name\">shop</td><td>jvm</td>"
+			       "<td class=\"n\">3</td><td class=\"n\">80</td>");
+	expect_contains(&page, "<tr><td colspan=\"3\"></td><td class=\"n\">8080</td>"
+			       "<td class=\"n\">3</td><td class=\"n\">4</td>"
+			       "<td class=\"n\">5</td></tr>");
 	cr_expect_null(strstr(page.data, "9999"), "a port of somebody else");
-	expect_contains(&page, ">requests</td><td class=\"n\">1 of 1</td><td class=\"no\"></td>");
-	expect_contains(&page, ">threads</td><td class=\"n\">1 of 3</td>"
-			       "<td class=\"no\">rename, walk</td>");
+	expect_contains(&page, ">requests</td><td><span>readable</span></td></tr>");
+	expect_contains(&page, ">threads</td><td><span class=\"no\">rename</span>, "
+			       "<span>switch</span>, <span class=\"no\">walk</span></td></tr>");
 }
 
 Test(landing, a_service_without_processes_is_told_from_one_that_lives)
