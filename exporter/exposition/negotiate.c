@@ -36,37 +36,71 @@ struct preference {
 
 enum { MATCH_NONE, MATCH_ANY, MATCH_TYPE, MATCH_EXACT };
 
+/* How elements name a format. */
+static const struct {
+	const char *type, *name;
+	struct {
+		const char *name, *value;
+	} parameters[2]; /* none may have another value */
+	bool required; /* each must be there: there are other messages, and other encodings */
+} formats[EXPOSITION_FORMATS] = {
+	[EXPOSITION_TEXT] = { "text/*", "text/plain", { { "version", "0.0.4" } }, false },
+	[EXPOSITION_OPENMETRICS] = { "application/*",
+				     "application/openmetrics-text",
+				     { { "version", "1.0.0" } },
+				     false },
+	[EXPOSITION_PROTOBUF] = { "application/*",
+				  "application/vnd.google.protobuf",
+				  { { "proto", "io.prometheus.client.MetricFamily" },
+				    { "encoding", "delimited" } },
+				  true },
+};
+
 static bool span_is(struct span span, const char *text)
 {
 	return span.len == strlen(text) && strncasecmp(span.text, text, span.len) == 0;
 }
 
-static const char *skip_space(const char *at)
+/* Length of what is between quotes at the start, with them; 0 if they do not end. */
+static size_t quoted_len(struct span span)
 {
-	return at + strspn(at, " \t");
-}
-
-/* A token, or anything else up to a separator: the caller decides whether it is any good. */
-static struct span take_word(const char **at)
-{
-	struct span word = { .text = *at, .len = strcspn(*at, " \t,;=\"") };
-
-	*at += word.len;
-	return word;
-}
-
-/* What is between quotes, backslashes as they are; -1 if the quotes do not end. */
-static int take_quoted(const char **at, struct span *value)
-{
-	const char *end = *at + 1;
-
-	while (*end && *end != '"')
-		end += end[0] == '\\' && end[1] ? 2 : 1;
-	if (!*end)
-		return -1;
-	*value = (struct span){ .text = *at + 1, .len = (size_t)(end - *at) - 1 };
-	*at = end + 1;
+	for (size_t i = 1; i < span.len; i++) {
+		if (span.text[i] == '"')
+			return i + 1;
+		i += span.text[i] == '\\';
+	}
 	return 0;
+}
+
+/* Takes from @rest what comes before the next @separator outside quotes, without spaces around. */
+static struct span take_part(struct span *rest, char separator)
+{
+	struct span part = { rest->text, 0 };
+
+	while (part.len < rest->len && rest->text[part.len] != separator) {
+		struct span behind = { rest->text + part.len, rest->len - part.len };
+		size_t quoted = *behind.text == '"' ? quoted_len(behind) : 1;
+
+		part.len += quoted ? quoted : behind.len;
+	}
+	rest->text += part.len;
+	rest->len -= part.len;
+	if (rest->len)
+		*rest = (struct span){ rest->text + 1, rest->len - 1 };
+	for (; part.len && strchr(" \t", part.text[0]); part.len--)
+		part.text++;
+	while (part.len && strchr(" \t", part.text[part.len - 1]))
+		part.len--;
+	return part;
+}
+
+/* Whether it has no separators, which an element that can be read has between its words only. */
+static bool span_is_word(struct span span)
+{
+	for (size_t i = 0; i < span.len; i++)
+		if (strchr(" \t\"=", span.text[i]))
+			return false;
+	return true;
 }
 
 /* `0`, `1`, or either with decimals, of which three count; -1 if it is anything else or above 1. */
@@ -85,126 +119,66 @@ static int parse_weight(struct span value)
 	return value.len && weight <= WEIGHT_MAX ? weight : -1;
 }
 
-static int element_add(struct element *element, const struct parameter *parameter)
+/* Whether it can be read. */
+static bool element_add(struct element *element, struct span text)
 {
-	if (span_is(parameter->name, "q")) {
-		element->weight = parse_weight(parameter->value);
-		return element->weight < 0 ? -1 : 0;
-	}
-	if (element->parameters_len < PARAMETERS_MAX)
-		element->parameters[element->parameters_len++] = *parameter;
-	return 0;
-}
+	struct span value = text, name = take_part(&value, '=');
+	bool quoted = value.len && *value.text == '"' && quoted_len(value) == value.len;
 
-static int take_parameter(const char **at, struct element *element)
-{
-	struct parameter parameter;
-
-	*at = skip_space(*at + 1);
-	parameter.name = take_word(at);
-	if (!parameter.name.len)
-		return 0; /* an empty one, as in `a;;b`, is allowed */
-	if (**at != '=')
-		return -1;
-	++*at;
-	if (**at != '"')
-		parameter.value = take_word(at);
-	else if (take_quoted(at, &parameter.value) < 0)
-		return -1;
-	return element_add(element, &parameter);
-}
-
-/* Moves behind the next comma outside quotes, or to the end; quotes that do not end reach there. */
-static void skip_element(const char **at)
-{
-	struct span quoted;
-
-	while (**at && **at != ',') {
-		if (**at != '"')
-			++*at;
-		else if (take_quoted(at, &quoted) < 0)
-			*at += strlen(*at);
-	}
-	if (**at)
-		++*at;
-}
-
-static int take_element(const char **at, struct element *element)
-{
-	*element = (struct element){ .weight = WEIGHT_MAX };
-	*at = skip_space(*at);
-	element->name = take_word(at);
-	for (*at = skip_space(*at); **at == ';'; *at = skip_space(*at)) {
-		if (take_parameter(at, element) < 0)
-			return -1;
-	}
-	return element->name.len && (!**at || **at == ',') ? 0 : -1;
+	if (!name.len || !span_is_word(name) || name.len == text.len ||
+	    (!quoted && !span_is_word(value)))
+		return false;
+	if (quoted)
+		value = (struct span){ value.text + 1, value.len - 2 };
+	if (span_is(name, "q"))
+		element->weight = parse_weight(value);
+	else if (element->parameters_len < PARAMETERS_MAX)
+		element->parameters[element->parameters_len++] = (struct parameter){ name, value };
+	return element->weight >= 0;
 }
 
 /* The next element that can be read; false at the end. */
-static bool next_element(const char **at, struct element *element)
+static bool next_element(struct span *header, struct element *element)
 {
-	while (**at) {
-		int r = take_element(at, element);
+	while (header->len) {
+		struct span rest = take_part(header, ',');
+		bool good;
 
-		skip_element(at);
-		if (!r)
+		*element = (struct element){ take_part(&rest, ';'), .weight = WEIGHT_MAX };
+		good = element->name.len && span_is_word(element->name);
+		while (good && rest.len) {
+			struct span text = take_part(&rest, ';');
+
+			/* An empty one, as in `a;;b`, is allowed. */
+			good = !text.len || element_add(element, text);
+		}
+		if (good)
 			return true;
 	}
 	return false;
 }
 
-/* Whether @element has parameter @name with another value than @wanted. */
-static bool element_contradicts(const struct element *element, const char *name, const char *wanted)
+static int element_match(const struct element *element, enum exposition_format format)
 {
-	for (size_t i = 0; i < element->parameters_len; i++) {
-		if (span_is(element->parameters[i].name, name) &&
-		    !span_is(element->parameters[i].value, wanted))
-			return true;
+	size_t seen = 0;
+
+	if (span_is(element->name, "*/*"))
+		return MATCH_ANY;
+	if (span_is(element->name, formats[format].type))
+		return MATCH_TYPE;
+	if (!span_is(element->name, formats[format].name))
+		return MATCH_NONE;
+	for (size_t i = 0; i < 2 * element->parameters_len; i++) {
+		const struct parameter *parameter = &element->parameters[i / 2];
+		const char *name = formats[format].parameters[i % 2].name;
+
+		if (!name || !span_is(parameter->name, name))
+			continue;
+		if (!span_is(parameter->value, formats[format].parameters[i % 2].value))
+			return MATCH_NONE;
+		seen |= 1U << i % 2;
 	}
-	return false;
-}
-
-static bool element_has(const struct element *element, const char *name, const char *value)
-{
-	for (size_t i = 0; i < element->parameters_len; i++) {
-		if (span_is(element->parameters[i].name, name) &&
-		    span_is(element->parameters[i].value, value))
-			return true;
-	}
-	return false;
-}
-
-static int match_text(const struct element *element)
-{
-	if (span_is(element->name, "text/*"))
-		return MATCH_TYPE;
-	return span_is(element->name, "text/plain") &&
-			       !element_contradicts(element, "version", "0.0.4")
-		       ? MATCH_EXACT
-		       : MATCH_NONE;
-}
-
-static int match_openmetrics(const struct element *element)
-{
-	if (span_is(element->name, "application/*"))
-		return MATCH_TYPE;
-	return span_is(element->name, "application/openmetrics-text") &&
-			       !element_contradicts(element, "version", "1.0.0")
-		       ? MATCH_EXACT
-		       : MATCH_NONE;
-}
-
-/* There are other messages and other encodings: both must be asked for by name. */
-static int match_protobuf(const struct element *element)
-{
-	if (span_is(element->name, "application/*"))
-		return MATCH_TYPE;
-	return span_is(element->name, "application/vnd.google.protobuf") &&
-			       element_has(element, "proto", "io.prometheus.client.MetricFamily") &&
-			       element_has(element, "encoding", "delimited")
-		       ? MATCH_EXACT
-		       : MATCH_NONE;
+	return !formats[format].required || seen == 3 ? MATCH_EXACT : MATCH_NONE;
 }
 
 static void preference_update(struct preference *preference, int specificity, int weight,
@@ -225,23 +199,16 @@ static bool preference_is_better(const struct preference *a, const struct prefer
 
 enum exposition_format exposition_negotiate(const char *accept)
 {
-	static int (*const match[EXPOSITION_FORMATS])(const struct element *element) = {
-		[EXPOSITION_TEXT] = match_text,
-		[EXPOSITION_OPENMETRICS] = match_openmetrics,
-		[EXPOSITION_PROTOBUF] = match_protobuf,
-	};
 	struct preference preferences[EXPOSITION_FORMATS] = { 0 };
 	enum exposition_format best = EXPOSITION_TEXT;
+	struct span header = { accept, strlen(accept) };
 	struct element element;
 
-	for (size_t position = 0; next_element(&accept, &element); position++) {
-		bool any = span_is(element.name, "*/*");
-
+	for (size_t position = 0; next_element(&header, &element); position++)
 		for (int format = 0; format < EXPOSITION_FORMATS; format++)
 			preference_update(&preferences[format],
-					  any ? MATCH_ANY : match[format](&element), element.weight,
-					  position);
-	}
+					  element_match(&element, (enum exposition_format)format),
+					  element.weight, position);
 	for (int format = 0; format < EXPOSITION_FORMATS; format++) {
 		if (preference_is_better(&preferences[format], &preferences[best]))
 			best = (enum exposition_format)format;
@@ -251,10 +218,11 @@ enum exposition_format exposition_negotiate(const char *accept)
 
 bool exposition_accepts_gzip(const char *accept_encoding)
 {
+	struct span header = { accept_encoding, strlen(accept_encoding) };
 	struct preference gzip = { 0 }, identity = { 0 };
 	struct element element;
 
-	while (next_element(&accept_encoding, &element)) {
+	while (next_element(&header, &element)) {
 		bool any = span_is(element.name, "*");
 
 		if (any || span_is(element.name, "gzip") || span_is(element.name, "x-gzip"))
