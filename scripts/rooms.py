@@ -86,6 +86,7 @@ CALLED_BACK = {
     "exporter/identity/proc.h": "proc_line_fn",
     "exporter/kernel/walk.h": "walk_row_fn walk_map_fn",
     "exporter/model/metrics.h": "family sample histogram",
+    "exporter/exposition/series.h": "head",
     # What a process of its own does.
     "exporter/helpers/helper.h": "answer check",
     "exporter/helpers/keeper.h": "run",

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/units.h"
 #include "exposition/series.h"
 #include "model/metrics.h"
@@ -52,7 +51,7 @@ static void openmetrics_meta(struct buffer *out, const char *what, const char *n
 	buffer_char(out, '\n');
 }
 
-static void openmetrics_family(void *arg, const struct metric_family *family)
+static void openmetrics_head(struct buffer *out, const struct metric_family *family)
 {
 	static const char *const types[] = {
 		[METRIC_COUNTER] = "counter",
@@ -60,28 +59,18 @@ static void openmetrics_family(void *arg, const struct metric_family *family)
 		[METRIC_INFO] = "info",
 		[METRIC_HISTOGRAM] = "histogram",
 	};
-	struct series *series = arg;
 	size_t len = openmetrics_name_len(family);
 	const char *unit = openmetrics_unit(family->name, len);
 
-	series_begin(series, family);
-	openmetrics_meta(series->out, "# TYPE ", family->name, len, types[family->type]);
+	openmetrics_meta(out, "# TYPE ", family->name, len, types[family->type]);
 	if (unit)
-		openmetrics_meta(series->out, "# UNIT ", family->name, len, unit);
-	openmetrics_meta(series->out, "# HELP ", family->name, len, family->help);
+		openmetrics_meta(out, "# UNIT ", family->name, len, unit);
+	openmetrics_meta(out, "# HELP ", family->name, len, family->help);
 }
 
 int exposition_openmetrics_render(const struct snapshot *snapshot, struct buffer *out)
 {
-	static const struct metrics_writer openmetrics = {
-		.family = openmetrics_family,
-		.sample = series_sample,
-		.histogram = series_histogram,
-	};
-	_cleanup_(series_free) struct series series;
-
-	series_init(&series, out);
-	metrics_walk(snapshot, &openmetrics, &series);
+	series_render(snapshot, openmetrics_head, out);
 	buffer_text(out, "# EOF\n");
 	return out->error;
 }

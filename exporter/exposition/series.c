@@ -12,6 +12,17 @@
 #define LABELS_MAX_BYTES 65536 /* of one row; paths and names are far shorter */
 #define INF_LE "+Inf"
 
+struct series {
+	struct buffer *out;
+	void (*head)(struct buffer *out, const struct metric_family *family);
+	struct buffer labels; /* of the row at hand, as written between the braces */
+	size_t name_len; /* of the family at hand, as below */
+	struct {
+		char text[SERIES_LE_BYTES];
+		size_t len;
+	} le[METRIC_BOUNDS_MAX];
+};
+
 /* Writes the digits of @value backwards from @end; at least @width of them. Returns the start. */
 static char *series_digits(uint64_t value, int width, char *end)
 {
@@ -174,27 +185,20 @@ static void series_line(struct series *series, const char *name, const char *suf
 	series->out->len = (size_t)(at - series->out->data);
 }
 
-void series_init(struct series *series, struct buffer *out)
+static void series_family(void *arg, const struct metric_family *family)
 {
-	*series = (struct series){ .out = out, .labels = BUFFER_INIT(LABELS_MAX_BYTES) };
-}
+	struct series *series = arg;
 
-void series_free(struct series *series)
-{
-	buffer_free(&series->labels);
-}
-
-void series_begin(struct series *series, const struct metric_family *family)
-{
 	series->name_len = strlen(family->name);
 	for (size_t i = 0; i < family->bounds_len; i++) {
 		series_format_le(family->bounds[i], series->le[i].text);
 		series->le[i].len = strlen(series->le[i].text);
 	}
+	series->head(series->out, family);
 }
 
-void series_sample(void *arg, const struct metric_family *family,
-		   const struct metric_labels *labels, struct metric_value value)
+static void series_sample(void *arg, const struct metric_family *family,
+			  const struct metric_labels *labels, struct metric_value value)
 {
 	struct series *series = arg;
 
@@ -202,8 +206,9 @@ void series_sample(void *arg, const struct metric_family *family,
 	series_line(series, family->name, "", NULL, 0, value);
 }
 
-void series_histogram(void *arg, const struct metric_family *family,
-		      const struct metric_labels *labels, const struct metric_histogram *histogram)
+static void series_histogram(void *arg, const struct metric_family *family,
+			     const struct metric_labels *labels,
+			     const struct metric_histogram *histogram)
 {
 	struct metric_value count = { .amount = histogram->count, .unit = METRIC_ONES };
 	struct metric_value sum = { .amount = histogram->hist->sum_ns, .unit = METRIC_NANOSECONDS };
@@ -219,4 +224,20 @@ void series_histogram(void *arg, const struct metric_family *family,
 	series_line(series, family->name, "_bucket", INF_LE, sizeof(INF_LE) - 1, count);
 	series_line(series, family->name, "_sum", NULL, 0, sum);
 	series_line(series, family->name, "_count", NULL, 0, count);
+}
+
+int series_render(const struct snapshot *snapshot,
+		  void (*head)(struct buffer *out, const struct metric_family *family),
+		  struct buffer *out)
+{
+	static const struct metrics_writer writer = {
+		.family = series_family,
+		.sample = series_sample,
+		.histogram = series_histogram,
+	};
+	struct series series = { out, head, .labels = BUFFER_INIT(LABELS_MAX_BYTES) };
+
+	metrics_walk(snapshot, &writer, &series);
+	buffer_free(&series.labels);
+	return out->error;
 }

@@ -11,37 +11,18 @@
 #ifndef WORKLOAD_EXPOSITION_SERIES_H
 #define WORKLOAD_EXPOSITION_SERIES_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buffer.h"
 #include "model/metrics.h"
 
 #define SERIES_LE_BYTES 24
 
-/* A writer of series: the argument of series_sample() and series_histogram(). */
-struct series {
-	struct buffer *out;
-	struct buffer labels; /* of the row at hand, as written between the braces */
-	size_t name_len; /* of the family at hand */
-	struct {
-		char text[SERIES_LE_BYTES];
-		size_t len;
-	} le[METRIC_BOUNDS_MAX]; /* of the family at hand */
-};
-
-/* @out takes the lines and, in its error, whatever goes wrong. */
-void series_init(struct series *series, struct buffer *out);
-void series_free(struct series *series);
-
-/* To be called before the first sample of @family, in a writer's own family. */
-void series_begin(struct series *series, const struct metric_family *family);
-
-/* For struct metrics_writer; @arg is a struct series. */
-void series_sample(void *arg, const struct metric_family *family,
-		   const struct metric_labels *labels, struct metric_value value);
-void series_histogram(void *arg, const struct metric_family *family,
-		      const struct metric_labels *labels, const struct metric_histogram *histogram);
+/*
+ * Appends all families of @snapshot to @out, each with what @head writes above its samples. 0 or
+ * the error of @out.
+ */
+int series_render(const struct snapshot *snapshot,
+		  void (*head)(struct buffer *out, const struct metric_family *family),
+		  struct buffer *out);
 
 /*
  * Writes 2^@exponent (HIST_MIN_EXP to HIST_MAX_EXP) as the value of an `le` label: the shortest
