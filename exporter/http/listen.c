@@ -22,29 +22,17 @@ static void listen_free_addresses(struct addrinfo **addresses)
 }
 
 /* Every interface is one IPv6 socket that takes IPv4 as well, whatever net.ipv6.bindv6only says. */
-static int listen_set_options(int fd, const struct addrinfo *address, bool wildcard)
+static int listen_on(const struct addrinfo *address, bool wildcard)
 {
+	_cleanup_(cleanup_close) int fd = -1;
 	const int on = 1, off = 0;
 
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
+	fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
 		return -errno;
 	if (wildcard && address->ai_family == AF_INET6 &&
 	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0)
 		return -errno;
-	return 0;
-}
-
-static int listen_on(const struct addrinfo *address, bool wildcard)
-{
-	_cleanup_(cleanup_close) int fd = -1;
-	int err;
-
-	fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	err = listen_set_options(fd, address, wildcard);
-	if (err < 0)
-		return err;
 	if (bind(fd, address->ai_addr, address->ai_addrlen) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
 		return -errno;
 	return TAKE_FD(fd);
@@ -55,46 +43,33 @@ static int listen_on_any(const struct addrinfo *addresses, int family, bool wild
 {
 	int fd = error;
 
-	for (; addresses; addresses = addresses->ai_next) {
-		if (addresses->ai_family != family)
-			continue;
-		fd = listen_on(addresses, wildcard);
-		if (fd >= 0)
-			return fd;
-	}
+	for (; addresses && fd < 0; addresses = addresses->ai_next)
+		if (addresses->ai_family == family)
+			fd = listen_on(addresses, wildcard);
 	return fd;
-}
-
-static int listen_resolve(const char *host, const char *port, struct addrinfo **addresses)
-{
-	const struct addrinfo hints = {
-		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
-		.ai_socktype = SOCK_STREAM,
-	};
-
-	return getaddrinfo(*host ? host : NULL, port, &hints, addresses);
 }
 
 int http_listen(const char *host, const char *port, char *error, size_t error_bytes)
 {
 	_cleanup_(listen_free_addresses) struct addrinfo *addresses = NULL;
+	const struct addrinfo hints = {
+		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+		.ai_socktype = SOCK_STREAM,
+	};
 	const char *open = strchr(host, ':') ? "[" : "", *close = *open ? "]" : "";
 	bool wildcard = !*host;
-	int failed, fd;
+	int failed = getaddrinfo(wildcard ? NULL : host, port, &hints, &addresses);
+	int fd = -EADDRNOTAVAIL;
 
-	failed = listen_resolve(host, port, &addresses);
-	if (failed) {
-		snprintf(error, error_bytes, "cannot listen on %s%s%s:%s: %s", open, host, close,
-			 port, gai_strerror(failed));
-		return -EADDRNOTAVAIL;
-	}
-	fd = listen_on_any(addresses, wildcard ? AF_INET6 : AF_INET, wildcard, -EAFNOSUPPORT);
+	if (!failed)
+		fd = listen_on_any(addresses, wildcard ? AF_INET6 : AF_INET, wildcard,
+				   -EAFNOSUPPORT);
 	/* A kernel without IPv6 has no wildcard but IPv4's; a port in use stays in use. */
-	if (fd < 0 && !(wildcard && fd == -EADDRINUSE))
+	if (!failed && fd < 0 && !(wildcard && fd == -EADDRINUSE))
 		fd = listen_on_any(addresses, wildcard ? AF_INET : AF_INET6, wildcard, fd);
 	if (fd < 0)
 		snprintf(error, error_bytes, "cannot listen on %s%s%s:%s: %s", open, host, close,
-			 port, strerror(-fd));
+			 port, failed ? gai_strerror(failed) : strerror(-fd));
 	return fd;
 }
 

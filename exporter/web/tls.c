@@ -2,7 +2,6 @@
 #include "web/tls.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,19 +27,6 @@ struct web_tls {
 	gnutls_certificate_credentials_t credentials;
 	gnutls_priority_t priority;
 };
-
-static int tls_fail(char *error, size_t error_bytes, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int tls_fail(char *error, size_t error_bytes, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(error, error_bytes, format, arguments);
-	va_end(arguments);
-	return -EINVAL;
-}
 
 struct web_tls *web_tls_ref(struct web_tls *tls)
 {
@@ -87,7 +73,9 @@ static int pem_read(const char *text, const char *path, struct buffer *pem, char
 		return pem->error;
 	}
 	r = web_file_read(path, pem);
-	return r ? tls_fail(error, error_bytes, "cannot read %s: %s", path, web_file_error(r)) : 0;
+	if (r)
+		snprintf(error, error_bytes, "cannot read %s: %s", path, web_file_error(r));
+	return r ? -EINVAL : 0;
 }
 
 static gnutls_datum_t pem_datum(const struct buffer *pem)
@@ -132,11 +120,10 @@ static int tls_load_pair(struct web_tls *tls, const struct web_tls_config *confi
 		r = gnutls_certificate_set_x509_key_mem2(tls->credentials, &cert_datum, &key_datum,
 							 GNUTLS_X509_FMT_PEM, NULL, 0);
 	if (r < 0)
-		return tls_fail(error, error_bytes, "certificate %s with key %s: %s",
-				config->cert_file ? config->cert_file : "(inline)",
-				config->key_file ? config->key_file : "(inline)",
-				gnutls_strerror(r));
-	return 0;
+		snprintf(error, error_bytes, "certificate %s with key %s: %s",
+			 config->cert_file ? config->cert_file : "(inline)",
+			 config->key_file ? config->key_file : "(inline)", gnutls_strerror(r));
+	return r < 0 ? -EINVAL : 0;
 }
 
 /* Without a CA that is named the machine's are those to verify with, as in Go. */
@@ -160,10 +147,10 @@ static int tls_load_ca(struct web_tls *tls, const struct web_tls_config *config,
 	ca_datum = pem_datum(&ca);
 	r = gnutls_certificate_set_x509_trust_mem(tls->credentials, &ca_datum, GNUTLS_X509_FMT_PEM);
 	if (r <= 0)
-		return tls_fail(error, error_bytes, "client CA %s: %s",
-				config->client_ca_file ? config->client_ca_file : "(inline)",
-				r < 0 ? gnutls_strerror(r) : "no certificate in it");
-	return 0;
+		snprintf(error, error_bytes, "client CA %s: %s",
+			 config->client_ca_file ? config->client_ca_file : "(inline)",
+			 r < 0 ? gnutls_strerror(r) : "no certificate in it");
+	return r <= 0 ? -EINVAL : 0;
 }
 
 static int tls_copy_sans(struct web_tls *tls, const struct web_tls_config *config)
@@ -209,9 +196,9 @@ static int tls_make_priority(struct web_tls *tls, const struct web_tls_config *c
 	r = text.error ? GNUTLS_E_MEMORY_ERROR
 		       : gnutls_priority_init(&tls->priority, text.data, NULL);
 	if (r < 0)
-		return tls_fail(error, error_bytes, "TLS versions, suites and curves (%s): %s",
-				text.data ? text.data : "", gnutls_strerror(r));
-	return 0;
+		snprintf(error, error_bytes, "TLS versions, suites and curves (%s): %s",
+			 text.data ? text.data : "", gnutls_strerror(r));
+	return r < 0 ? -EINVAL : 0;
 }
 
 int web_tls_new(const struct web_tls_config *config, struct web_tls **tls, char *error,
