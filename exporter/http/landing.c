@@ -36,32 +36,18 @@ static const char page_head[] =
 	"<h1>workload_exporter</h1>\n"
 	"<p>What the services of this machine wait for, seen from the kernel.</p>\n";
 
-static const char *html_entity(char byte)
-{
-	switch (byte) {
-	case '&':
-		return "&amp;";
-	case '<':
-		return "&lt;";
-	case '>':
-		return "&gt;";
-	case '"':
-		return "&quot;";
-	case '\'':
-		return "&#39;";
-	default:
-		return NULL;
-	}
-}
-
 static void html_text(struct buffer *out, const char *text)
 {
+	static const char marks[] = "&<>\"'";
+	static const char *const entities[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&#39;" };
 	size_t len;
 
 	for (; text && *text; text += len ? len : 1) {
+		const char *mark = strchr(marks, *text);
+
 		len = utf8_length(text);
-		if (html_entity(*text))
-			buffer_text(out, html_entity(*text));
+		if (mark)
+			buffer_text(out, entities[mark - marks]);
 		else if (!len)
 			buffer_text(out, UTF8_REPLACEMENT);
 		else

@@ -450,15 +450,16 @@ int web_config_parse(const char *text, size_t len, struct web_config *config,
 	return r;
 }
 
-int web_config_set_directory(struct web_config *config, const char *directory)
+int web_config_set_base(struct web_config *config, const char *path)
 {
+	int len = (int)(text_base_name(path) - path); /* of its directory */
 	char **const paths[] = { &config->tls.cert_file, &config->tls.key_file,
 				 &config->tls.client_ca_file };
 
 	for (size_t i = 0; i < COUNT(paths); i++) {
 		if (!*paths[i] || **paths[i] == '/')
 			continue;
-		if (asprintf(&config->joined[i], "%s/%s", directory, *paths[i]) < 0) {
+		if (asprintf(&config->joined[i], "%.*s%s", len, path, *paths[i]) < 0) {
 			config->joined[i] = NULL;
 			return -ENOMEM;
 		}

@@ -82,8 +82,11 @@ const char *web_header_name(enum web_header header);
 int web_config_parse(const char *text, size_t len, struct web_config *config,
 		     struct yaml_error *error);
 
-/* Makes the names of files relative to @directory, unless they begin with /. 0 or -ENOMEM. */
-int web_config_set_directory(struct web_config *config, const char *directory);
+/*
+ * Makes the names of files relative to the directory of @path, that of the configuration, unless
+ * they begin with /. 0 or -ENOMEM.
+ */
+int web_config_set_base(struct web_config *config, const char *path);
 
 /* Releases what @config owns and clears it. For _cleanup_ as well. */
 void web_config_free(struct web_config *config);

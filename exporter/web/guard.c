@@ -10,7 +10,6 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include "web/bucket.h"
 #include "web/file.h"
 
@@ -28,7 +27,6 @@ enum file { FILE_CONFIG, FILE_CERT, FILE_KEY, FILE_CA, FILES };
 
 struct guard {
 	struct guard_options options;
-	char *directory; /* of the file */
 	struct web_config config; /* the last that was whole */
 	struct stamp stamps[FILES];
 	bool broken; /* one of the files is */
@@ -88,7 +86,7 @@ static int config_load(const struct guard *guard, struct web_config *config, cha
 		snprintf(error, error_bytes, "%s:%zu:%zu: %s", path, fault.line, fault.column,
 			 fault.text);
 	if (!r)
-		r = web_config_set_directory(&loaded, guard->directory);
+		r = web_config_set_base(&loaded, path);
 	if (r == -ENOMEM)
 		snprintf(error, error_bytes, "%s: out of memory", path);
 	if (r)
@@ -156,15 +154,6 @@ static void guard_refresh(struct guard *guard)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-static int guard_set_directory(struct guard *guard)
-{
-	const char *path = guard->options.path;
-	size_t len = (size_t)(text_base_name(path) - path);
-
-	guard->directory = len ? strndup(path, len) : strdup(".");
-	return guard->directory ? 0 : -ENOMEM;
-}
-
 int guard_new(const struct guard_options *options, struct guard **guard, char *error,
 	      size_t error_bytes)
 {
@@ -175,9 +164,7 @@ int guard_new(const struct guard_options *options, struct guard **guard, char *e
 		return -ENOMEM;
 	made->options = *options;
 	if (options->path) {
-		r = guard_set_directory(made);
-		if (!r)
-			r = passwords_init(&made->passwords, options->checker);
+		r = passwords_init(&made->passwords, options->checker);
 		if (!r)
 			r = guard_load(made, error, error_bytes);
 		made->has_tls = made->config.tls.enabled;
@@ -193,7 +180,6 @@ void guard_free(struct guard *guard)
 		return;
 	web_config_free(&guard->config);
 	web_tls_unref(guard->tls);
-	free(guard->directory);
 	explicit_bzero(&guard->passwords, sizeof(guard->passwords));
 	free(guard);
 }

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	MUST(memchr(error.text, '\0', sizeof(error.text)));
 	if (!r) {
 		check_config(&config);
-		MUST(web_config_set_directory(&config, "/etc") == 0);
+		MUST(web_config_set_base(&config, "/etc/web.yml") == 0);
 	}
 	web_config_free(&config);
 	free(text);

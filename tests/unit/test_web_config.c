@@ -79,7 +79,7 @@ Test(web_config, reads_every_key_of_tls)
 	      "  curve_preferences: [X25519, CurveP256]\n"
 	      "  prefer_server_cipher_suites: no\n",
 	      &config);
-	cr_assert_eq(web_config_set_directory(&config, "/conf"), 0);
+	cr_assert_eq(web_config_set_base(&config, "/conf/web.yml"), 0);
 	cr_expect(config.tls.enabled);
 	cr_expect_str_eq(config.tls.cert_file, "/conf/certs/server.crt");
 	cr_expect_str_eq(config.tls.key_file, "/etc/server.key");
