@@ -19,11 +19,10 @@ static uint64_t now_ms(void)
 
 /* --- answers -------------------------------------------------------------------------------- */
 
-static enum MHD_Result send_text(const struct http_handler *handler,
-				 struct MHD_Connection *connection, unsigned status,
-				 const char *text)
+static enum MHD_Result send_text(const struct http_handler *handler, const struct http_turn *turn,
+				 unsigned status, const char *text)
 {
-	return http_respond_text(connection, handler->guard, status, text);
+	return http_respond_text(turn->connection, handler->guard, status, text);
 }
 
 /* From now until the request is completed @body counts as being sent, shared or not once. */
@@ -41,14 +40,14 @@ static void turn_sent(struct http_handler *handler, struct http_turn *turn)
 	http_body_unref(turn->body);
 }
 
-static enum MHD_Result send_page(struct http_handler *handler, struct MHD_Connection *connection,
-				 struct http_turn *turn, const struct http_page *page)
+static enum MHD_Result send_page(struct http_handler *handler, struct http_turn *turn,
+				 const struct http_page *page)
 {
 	turn_send(handler, turn, page->body);
-	return http_respond(connection, handler->guard, page);
+	return http_respond(turn->connection, handler->guard, page);
 }
 
-static enum MHD_Result refuse(struct http_handler *handler, struct MHD_Connection *connection,
+static enum MHD_Result refuse(struct http_handler *handler, const struct http_turn *turn,
 			      enum http_refusal refusal)
 {
 	static const struct {
@@ -67,26 +66,15 @@ static enum MHD_Result refuse(struct http_handler *handler, struct MHD_Connectio
 	};
 
 	handler->refused[refusal]++;
-	return send_text(handler, connection, answers[refusal].status, answers[refusal].text);
+	return send_text(handler, turn, answers[refusal].status, answers[refusal].text);
 }
 
 /* --- stages --------------------------------------------------------------------------------- */
 
-static const struct http_origin *origin_of(struct MHD_Connection *connection)
-{
-	static const struct http_origin nowhere = { 0 };
-	const struct http_connection *record = http_record_of(connection);
-
-	return record ? &record->origin : &nowhere;
-}
-
-static void enter_stage(struct http_handler *handler, struct MHD_Connection *connection,
+static void enter_stage(struct http_handler *handler, struct http_connection *record,
 			enum http_stage stage)
 {
-	struct http_connection *record = http_record_of(connection);
-
-	if (record)
-		http_connections_stage(handler->connections, record, stage, now_ms());
+	http_connections_stage(handler->connections, record, stage, now_ms());
 }
 
 /*
@@ -106,11 +94,11 @@ static void query_cut(char *uri)
 /* A client that asks again has as long for its headers as a new one. */
 void *http_handler_begun(void *arg, const char *uri, struct MHD_Connection *connection)
 {
-	const struct http_connection *record = http_record_of(connection);
+	struct http_connection *record = http_record_of(connection);
 
 	query_cut((char *)(uintptr_t)uri);
 	if (record && record->stage == HTTP_STAGE_IDLE)
-		enter_stage(arg, connection, HTTP_STAGE_REQUEST);
+		enter_stage(arg, record, HTTP_STAGE_REQUEST);
 	return NULL;
 }
 
@@ -120,13 +108,14 @@ void http_handler_completed(void *arg, struct MHD_Connection *connection, void *
 	struct http_handler *handler = arg;
 	struct http_turn *turn = *request;
 
+	(void)connection;
 	(void)how;
-	if (turn) {
-		turn_sent(handler, turn);
-		http_turn_free(turn);
-	}
 	*request = NULL;
-	enter_stage(handler, connection, HTTP_STAGE_IDLE);
+	if (!turn)
+		return;
+	turn_sent(handler, turn);
+	enter_stage(handler, turn->record, HTTP_STAGE_IDLE);
+	http_turn_free(turn);
 }
 
 /* --- pages ---------------------------------------------------------------------------------- */
@@ -170,14 +159,16 @@ static bool bytes_have_room(const struct http_handler *handler, size_t bytes)
 }
 
 /* What the headers say and, but for a page that is prompt, the arguments. False: too many. */
-static bool request_read(struct MHD_Connection *connection, const struct http_route *route,
+static bool request_read(const struct http_turn *turn, const struct http_route *route,
 			 struct http_request *request)
 {
-	request->accept = header_of(connection, "Accept");
-	request->accept_encoding = header_of(connection, "Accept-Encoding");
-	request->scrape_timeout = header_of(connection, "X-Prometheus-Scrape-Timeout-Seconds");
+	request->accept = header_of(turn->connection, "Accept");
+	request->accept_encoding = header_of(turn->connection, "Accept-Encoding");
+	request->scrape_timeout = header_of(turn->connection,
+					    "X-Prometheus-Scrape-Timeout-Seconds");
 	if (!route->prompt)
-		MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, request);
+		MHD_get_connection_values(turn->connection, MHD_GET_ARGUMENT_KIND, add_argument,
+					  request);
 	return request->arguments_len <= HTTP_ARGUMENTS_MAX;
 }
 
@@ -191,11 +182,10 @@ static int page_too_many_arguments(struct http_page *page)
  * but another must not be made. Answers are ended one at a time until there is room: what one holds
  * is free once it is closed, in the next run.
  */
-static int make_page(struct http_handler *handler, struct MHD_Connection *connection,
-		     const struct http_turn *turn, const struct http_route *route,
-		     struct http_page *page)
+static int make_page(struct http_handler *handler, const struct http_turn *turn,
+		     const struct http_route *route, struct http_page *page)
 {
-	const struct http_origin *asking = origin_of(connection);
+	const struct http_origin *asking = &turn->record->origin;
 	struct http_request request = {
 		.arrived_ns = turn->arrived_ns,
 		.made_only = !bytes_have_room(handler, handler->page_bytes) ||
@@ -206,7 +196,7 @@ static int make_page(struct http_handler *handler, struct MHD_Connection *connec
 
 	if (!answers_have_room(handler, asking))
 		return -EAGAIN;
-	if (!request_read(connection, route, &request))
+	if (!request_read(turn, route, &request))
 		return page_too_many_arguments(page);
 	r = route->page(route->arg, &request, page);
 	if (r == -EAGAIN && !http_connections_are_closing(handler->connections))
@@ -214,28 +204,27 @@ static int make_page(struct http_handler *handler, struct MHD_Connection *connec
 	return r;
 }
 
-static void stop_waiting(struct http_handler *handler, struct MHD_Connection *connection,
-			 struct http_turn *turn)
+static void stop_waiting(struct http_handler *handler, struct http_turn *turn)
 {
 	http_turn_wait(turn, HTTP_WAIT_NOTHING);
-	enter_stage(handler, connection, HTTP_STAGE_ANSWER);
+	enter_stage(handler, turn->record, HTTP_STAGE_ANSWER);
 }
 
 static enum MHD_Result send_failure(const struct http_handler *handler,
-				    struct MHD_Connection *connection)
+				    const struct http_turn *turn)
 {
-	return send_text(handler, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+	return send_text(handler, turn, MHD_HTTP_SERVICE_UNAVAILABLE,
 			 "The page could not be made; see the log.\n");
 }
 
 /* The request waits no more: what @r says, or @page. */
-static enum MHD_Result finish(struct http_handler *handler, struct MHD_Connection *connection,
-			      struct http_turn *turn, int r, const struct http_page *page)
+static enum MHD_Result finish(struct http_handler *handler, struct http_turn *turn, int r,
+			      const struct http_page *page)
 {
-	stop_waiting(handler, connection, turn);
+	stop_waiting(handler, turn);
 	if (r == -EAGAIN)
-		return refuse(handler, connection, HTTP_REFUSED_MAX_REQUESTS);
-	return r ? send_failure(handler, connection) : send_page(handler, connection, turn, page);
+		return refuse(handler, turn, HTTP_REFUSED_MAX_REQUESTS);
+	return r ? send_failure(handler, turn) : send_page(handler, turn, page);
 }
 
 /*
@@ -243,20 +232,19 @@ static enum MHD_Result finish(struct http_handler *handler, struct MHD_Connectio
  * pays for a snapshot, which is younger than all requests that wait and answers all of them. A
  * final call that queues no response is made again in the next run, at once.
  */
-static enum MHD_Result wait_for_run(struct http_handler *handler, struct MHD_Connection *connection,
-				    struct http_turn *turn)
+static enum MHD_Result wait_for_run(struct http_handler *handler, struct http_turn *turn)
 {
 	turn->arrived_ns = clock_monotonic_ns();
-	enter_stage(handler, connection, HTTP_STAGE_WAIT);
+	enter_stage(handler, turn->record, HTTP_STAGE_WAIT);
 	http_turn_wait(turn, HTTP_WAIT_RUN);
 	return MHD_YES;
 }
 
-static enum MHD_Result answer_page(struct http_handler *handler, struct MHD_Connection *connection,
-				   struct http_turn *turn, const struct http_route *route)
+static enum MHD_Result answer_page(struct http_handler *handler, struct http_turn *turn,
+				   const struct http_route *route)
 {
 	struct http_page page = { 0 };
-	int r = make_page(handler, connection, turn, route, &page);
+	int r = make_page(handler, turn, route, &page);
 
 	if (r == -EAGAIN && clock_monotonic_ns() - turn->arrived_ns < ROOM_WAIT_NS) {
 		http_turn_wait(turn, HTTP_WAIT_ROOM);
@@ -264,53 +252,51 @@ static enum MHD_Result answer_page(struct http_handler *handler, struct MHD_Conn
 	}
 	if (!r)
 		handler->page_bytes = page.body->bytes.len;
-	return finish(handler, connection, turn, r, &page);
+	return finish(handler, turn, r, &page);
 }
 
 /* Its page is there; room to send it is looked for now. */
-static enum MHD_Result send_later(struct http_handler *handler, struct MHD_Connection *connection,
-				  struct http_turn *turn)
+static enum MHD_Result send_later(struct http_handler *handler, struct http_turn *turn)
 {
-	const struct http_origin *asking = origin_of(connection);
+	const struct http_origin *asking = &turn->record->origin;
 	const struct http_body *body = turn->page.body;
 	bool fits = body->senders || bytes_have_room(handler, body->bytes.len);
 	struct http_page page;
 
 	if (fits && answers_have_room(handler, asking)) {
 		page = http_turn_take_page(turn);
-		return finish(handler, connection, turn, 0, &page);
+		return finish(handler, turn, 0, &page);
 	}
 	if (!fits && !http_connections_are_closing(handler->connections))
 		http_connections_end_answer(handler->connections, asking, now_ms());
 	if (clock_monotonic_ns() - turn->answered_ns < ROOM_WAIT_NS) {
 		if (turn->wait != HTTP_WAIT_ROOM)
-			enter_stage(handler, connection, HTTP_STAGE_WAIT);
+			enter_stage(handler, turn->record, HTTP_STAGE_WAIT);
 		http_turn_wait(turn, HTTP_WAIT_ROOM);
 		return MHD_YES;
 	}
 	page = http_turn_take_page(turn);
 	http_body_unref(page.body);
-	return finish(handler, connection, turn, -EAGAIN, NULL);
+	return finish(handler, turn, -EAGAIN, NULL);
 }
 
 /* What has become of a page that was to come later. */
-static enum MHD_Result answer_later(struct http_handler *handler, struct MHD_Connection *connection,
-				    struct http_turn *turn)
+static enum MHD_Result answer_later(struct http_handler *handler, struct http_turn *turn)
 {
 	switch (turn->end) {
 	case HTTP_LATER_OPEN:
 		return MHD_YES;
 	case HTTP_LATER_ANSWERED:
-		return send_later(handler, connection, turn);
+		return send_later(handler, turn);
 	case HTTP_LATER_FAILED:
-		return finish(handler, connection, turn, -EIO, NULL);
+		return finish(handler, turn, -EIO, NULL);
 	case HTTP_LATER_EXPIRED:
 		handler->connections->expired++;
-		stop_waiting(handler, connection, turn);
-		return send_text(handler, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+		stop_waiting(handler, turn);
+		return send_text(handler, turn, MHD_HTTP_SERVICE_UNAVAILABLE,
 				 "The answer did not come in time.\n");
 	case HTTP_LATER_DISPLACED:
-		return finish(handler, connection, turn, -EAGAIN, NULL);
+		return finish(handler, turn, -EAGAIN, NULL);
 	case HTTP_LATER_GONE:
 		break;
 	}
@@ -318,91 +304,87 @@ static enum MHD_Result answer_later(struct http_handler *handler, struct MHD_Con
 }
 
 /* Its page may come later. */
-static enum MHD_Result ask_later(struct http_handler *handler, struct MHD_Connection *connection,
-				 struct http_turn *turn, const struct http_route *route)
+static enum MHD_Result ask_later(struct http_handler *handler, struct http_turn *turn,
+				 const struct http_route *route)
 {
 	struct http_request request = { .later = &turn->later, .arrived_ns = turn->arrived_ns };
 	struct http_page page = { 0 };
 	struct http_turn *victim;
 	int r = -EAGAIN;
 
-	if (!request_read(connection, route, &request))
-		return finish(handler, connection, turn, page_too_many_arguments(&page), &page);
-	if (http_turns_have_room(&handler->turns, route, origin_of(connection), &victim))
+	if (!request_read(turn, route, &request))
+		return finish(handler, turn, page_too_many_arguments(&page), &page);
+	if (http_turns_have_room(&handler->turns, route, &turn->record->origin, &victim))
 		r = route->page(route->arg, &request, &page);
 	if (r < 0)
-		return finish(handler, connection, turn, r, NULL);
+		return finish(handler, turn, r, NULL);
 	http_turn_late(turn, route);
 	if (r != HTTP_LATER) {
 		http_turn_answered(turn, &page);
-		return send_later(handler, connection, turn);
+		return send_later(handler, turn);
 	}
 	if (victim)
 		http_turn_displace(victim);
-	enter_stage(handler, connection, HTTP_STAGE_LATER);
+	enter_stage(handler, turn->record, HTTP_STAGE_LATER);
 	http_turn_wait(turn, HTTP_WAIT_LATER);
 	return MHD_YES;
 }
 
 /* Its body counts neither as a page that is being sent nor as what a page takes. */
-static enum MHD_Result answer_promptly(struct http_handler *handler,
-				       struct MHD_Connection *connection,
+static enum MHD_Result answer_promptly(struct http_handler *handler, const struct http_turn *turn,
 				       const struct http_route *route)
 {
 	struct http_request request = { .arrived_ns = clock_monotonic_ns() };
 	struct http_page page = { 0 };
 	int r;
 
-	request_read(connection, route, &request);
+	request_read(turn, route, &request);
 	r = route->page(route->arg, &request, &page);
-	return r ? send_failure(handler, connection)
-		 : http_respond(connection, handler->guard, &page);
+	return r ? send_failure(handler, turn)
+		 : http_respond(turn->connection, handler->guard, &page);
 }
 
-static enum MHD_Result answer(struct http_handler *handler, struct MHD_Connection *connection,
-			      struct http_turn *turn, const char *path, const char *method)
+static enum MHD_Result answer(struct http_handler *handler, struct http_turn *turn,
+			      const char *path, const char *method)
 {
 	const struct http_route *route = http_routes_find(&handler->routes, path);
 
 	if (!route)
-		return send_text(handler, connection, MHD_HTTP_NOT_FOUND, "Not found.\n");
+		return send_text(handler, turn, MHD_HTTP_NOT_FOUND, "Not found.\n");
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return send_text(handler, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+		return send_text(handler, turn, MHD_HTTP_METHOD_NOT_ALLOWED,
 				 "Only GET and HEAD.\n");
 	if (route->prompt)
-		return answer_promptly(handler, connection, route);
+		return answer_promptly(handler, turn, route);
 	if (!turn->arrived_ns)
-		return wait_for_run(handler, connection, turn);
+		return wait_for_run(handler, turn);
 	if (turn->route)
-		return answer_later(handler, connection, turn);
+		return answer_later(handler, turn);
 	if (route->later_ms)
-		return ask_later(handler, connection, turn, route);
-	return answer_page(handler, connection, turn, route);
+		return ask_later(handler, turn, route);
+	return answer_page(handler, turn, route);
 }
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-static enum MHD_Result refuse_by_verdict(struct http_handler *handler,
-					 struct MHD_Connection *connection,
+static enum MHD_Result refuse_by_verdict(struct http_handler *handler, const struct http_turn *turn,
 					 enum guard_verdict verdict)
 {
-	switch (verdict) {
-	case GUARD_LIMITED:
-		return refuse(handler, connection, HTTP_REFUSED_RATE_LIMIT);
-	case GUARD_BUSY:
-		return refuse(handler, connection, HTTP_REFUSED_PASSWORDS_BUSY);
-	case GUARD_UNAUTHORIZED:
-		return refuse(handler, connection, HTTP_REFUSED_UNAUTHORIZED);
-	default:
-		return refuse(handler, connection, HTTP_REFUSED_CONFIG_BROKEN);
-	}
+	static const enum http_refusal refusals[] = {
+		[GUARD_LIMITED] = HTTP_REFUSED_RATE_LIMIT,
+		[GUARD_BUSY] = HTTP_REFUSED_PASSWORDS_BUSY,
+		[GUARD_UNAUTHORIZED] = HTTP_REFUSED_UNAUTHORIZED,
+		[GUARD_BROKEN] = HTTP_REFUSED_CONFIG_BROKEN,
+	};
+
+	return refuse(handler, turn, refusals[verdict]);
 }
 
-static bool request_has_body(struct MHD_Connection *connection)
+static bool request_has_body(const struct http_turn *turn)
 {
-	return strspn(header_of(connection, "Content-Length"), "0") !=
-		       strlen(header_of(connection, "Content-Length")) ||
-	       *header_of(connection, "Transfer-Encoding");
+	return strspn(header_of(turn->connection, "Content-Length"), "0") !=
+		       strlen(header_of(turn->connection, "Content-Length")) ||
+	       *header_of(turn->connection, "Transfer-Encoding");
 }
 
 static bool is_open(const struct http_handler *handler, const char *path)
@@ -416,21 +398,22 @@ static bool is_open(const struct http_handler *handler, const char *path)
 static enum MHD_Result begin_turn(struct http_handler *handler, struct MHD_Connection *connection,
 				  const char *path, const char *method, void **request)
 {
+	struct http_turn *turn = http_turn_new(&handler->turns, connection);
 	enum guard_verdict verdict = GUARD_ADMIT;
 
-	*request = http_turn_new(&handler->turns, connection);
-	if (!*request)
+	*request = turn;
+	if (!turn)
 		return MHD_NO;
 	if (!is_open(handler, path))
-		verdict = guard_enter(handler->guard, header_of(connection, "Authorization"));
+		verdict = guard_enter(handler->guard, header_of(turn->connection, "Authorization"));
 	if (verdict != GUARD_ADMIT)
-		return refuse_by_verdict(handler, connection, verdict);
-	if (!request_has_body(connection))
+		return refuse_by_verdict(handler, turn, verdict);
+	if (!request_has_body(turn))
 		return MHD_YES;
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return send_text(handler, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+		return send_text(handler, turn, MHD_HTTP_METHOD_NOT_ALLOWED,
 				 "Only GET and HEAD.\n");
-	return send_text(handler, connection, MHD_HTTP_CONTENT_TOO_LARGE,
+	return send_text(handler, turn, MHD_HTTP_CONTENT_TOO_LARGE,
 			 "Requests have no body here.\n");
 }
 
@@ -439,20 +422,19 @@ static enum MHD_Result begin_turn(struct http_handler *handler, struct MHD_Conne
  * Once it is made in the next run: libmicrohttpd reads on where a connection was suspended in the
  * first one, and closes it if the client sends no more.
  */
-static enum guard_verdict check_turn(struct http_handler *handler,
-				     struct MHD_Connection *connection, struct http_turn *turn,
+static enum guard_verdict check_turn(struct http_handler *handler, struct http_turn *turn,
 				     const char *path)
 {
 	enum guard_verdict verdict;
 
 	if (turn->admitted || is_open(handler, path))
 		return GUARD_ADMIT;
-	verdict = guard_check(handler->guard, header_of(connection, "Authorization"),
-			      origin_of(connection));
+	verdict = guard_check(handler->guard, header_of(turn->connection, "Authorization"),
+			      &turn->record->origin);
 	if (verdict != GUARD_WAIT) {
 		http_turn_wait(turn, HTTP_WAIT_NOTHING);
 	} else if (turn->wait == HTTP_WAIT_NOTHING) {
-		enter_stage(handler, connection, HTTP_STAGE_CHECK);
+		enter_stage(handler, turn->record, HTTP_STAGE_CHECK);
 		http_turn_wait(turn, HTTP_WAIT_RUN);
 	} else {
 		http_turn_wait(turn, HTTP_WAIT_CHECK);
@@ -469,18 +451,19 @@ enum MHD_Result http_handler_request(void *arg, struct MHD_Connection *connectio
 				     size_t *upload_bytes, void **request)
 {
 	struct http_handler *handler = arg;
+	struct http_turn *turn = *request;
 	enum guard_verdict verdict;
 
 	(void)version;
 	(void)upload;
-	if (!*request)
+	if (!turn)
 		return begin_turn(handler, connection, path, method, request);
-	if (*upload_bytes || http_turn_is_over(*request))
+	if (*upload_bytes || http_turn_is_over(turn))
 		return MHD_NO;
-	verdict = check_turn(handler, connection, *request, path);
+	verdict = check_turn(handler, turn, path);
 	if (verdict == GUARD_WAIT)
 		return MHD_YES;
 	if (verdict != GUARD_ADMIT)
-		return refuse_by_verdict(handler, connection, verdict);
-	return answer(handler, connection, *request, path, method);
+		return refuse_by_verdict(handler, turn, verdict);
+	return answer(handler, turn, path, method);
 }

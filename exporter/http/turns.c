@@ -23,13 +23,14 @@ struct http_connection *http_record_of(struct MHD_Connection *connection)
 
 struct http_turn *http_turn_new(struct http_turns *turns, struct MHD_Connection *connection)
 {
-	struct http_turn *turn = calloc(1, sizeof(*turn));
+	struct http_connection *record = http_record_of(connection);
+	struct http_turn *turn = record ? calloc(1, sizeof(*turn)) : NULL;
 
 	if (!turn)
 		return NULL;
 	turn->turns = turns;
 	turn->connection = connection;
-	turn->record = http_record_of(connection);
+	turn->record = record;
 	turn->client.fd = -1;
 	turns->waiting[HTTP_WAIT_NOTHING]++;
 	return turn;
@@ -82,7 +83,7 @@ static void client_left(void *arg)
 /* Without memory for it the turn goes on without, until its deadline. */
 static void turn_watch_client(struct http_turn *turn, enum loop_event event)
 {
-	if (!turn->record || turn->client.fd >= 0)
+	if (turn->client.fd >= 0)
 		return;
 	turn->client = (struct loop_watch){
 		.fd = turn->record->fd,
@@ -140,8 +141,7 @@ static size_t turns_held(const struct http_turns *turns, const struct http_route
 	TAILQ_FOREACH(turn, &turns->late, late_link)
 	{
 		held += turn_has_place(turn, route) &&
-			(!origin ||
-			 (turn->record && http_origin_equal(&turn->record->origin, origin)));
+			(!origin || http_origin_equal(&turn->record->origin, origin));
 	}
 	return held;
 }
@@ -159,7 +159,7 @@ bool http_turns_have_room(const struct http_turns *turns, const struct http_rout
 	{
 		size_t held;
 
-		if (turn->route != route || !turn->record || turn->wait != HTTP_WAIT_LATER ||
+		if (turn->route != route || turn->wait != HTTP_WAIT_LATER ||
 		    turn->end != HTTP_LATER_OPEN)
 			continue;
 		held = turns_held(turns, route, &turn->record->origin);
@@ -219,7 +219,7 @@ void http_turns_checked(struct http_turns *turns)
 
 bool http_turn_is_over(const struct http_turn *turn)
 {
-	return turn->left || (turn->record && turn->record->closing);
+	return turn->left || turn->record->closing;
 }
 
 /* One that waits for nothing any more. */

@@ -45,7 +45,7 @@ struct http_turn {
 	struct http_later later;
 	struct http_turns *turns;
 	struct MHD_Connection *connection;
-	const struct http_connection *record; /* NULL: without memory */
+	struct http_connection *record; /* what the server keeps of it */
 	uint64_t arrived_ns; /* when it was admitted; 0: not yet */
 	enum http_wait wait;
 	bool admitted;
@@ -75,7 +75,7 @@ void http_turns_init(struct http_turns *turns, struct loop *loop);
 /* What the server keeps of a connection; NULL: nothing, for want of memory. */
 struct http_connection *http_record_of(struct MHD_Connection *connection);
 
-/* NULL without memory. */
+/* NULL without memory, then or for the record of the connection. */
 struct http_turn *http_turn_new(struct http_turns *turns, struct MHD_Connection *connection);
 void http_turn_free(struct http_turn *turn);
 

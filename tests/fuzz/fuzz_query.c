@@ -68,6 +68,19 @@ static int page(void *arg, const struct http_request *request, struct http_page 
 	return http_page_text(out, r ? 400 : 200, r ? why : "");
 }
 
+static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
+			  enum MHD_ConnectionNotificationCode what)
+{
+	static const struct http_origin nowhere;
+	struct http_connections *connections = arg;
+
+	(void)connection;
+	if (what == MHD_CONNECTION_NOTIFY_STARTED)
+		MUST(*context = http_connections_add(connections, -1, &nowhere, 0));
+	else
+		http_connections_remove(connections, *context);
+}
+
 static struct site *site_make(void)
 {
 	static const struct http_limits limits = { .max = 8 };
@@ -88,6 +101,7 @@ static struct site *site_make(void)
 	site.daemon = MHD_start_daemon(
 		MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, http_handler_request, &site.handler,
 		MHD_OPTION_URI_LOG_CALLBACK, http_handler_begun, &site.handler,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &site.connections,
 		MHD_OPTION_NOTIFY_COMPLETED, http_handler_completed, &site.handler, MHD_OPTION_END);
 	MUST(site.daemon);
 	return &site;
