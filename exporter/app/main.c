@@ -60,7 +60,7 @@ struct app {
 	struct doorbell_reader doorbell;
 	struct serving serving;
 	struct systemd systemd;
-	struct http_route routes[3];
+	struct http_routes routes;
 	struct loop *loop;
 	struct loop_watch signals, namer, bell;
 	bool rung; /* the doorbell: the registry is to be refreshed */
@@ -185,33 +185,51 @@ static int measure_start(struct app *app)
 	app->collector.self_hidden = app->config.self_hidden;
 	app->scrape.collector = &app->collector;
 	app->scrape.enabled = config_collectors(&app->config);
-	app->scrape.telemetry_path = app->config.telemetry_path;
+	app->scrape.routes = &app->routes;
 	adopt_running(app);
 	collector_collect(&app->collector, features_collectors(), UINT64_MAX, &snapshot);
 	say_workloads(&app->log, &snapshot);
 	return 0;
 }
 
-static int server_start(struct app *app)
+/* Pages of the exporter, then those of the features that are on. */
+static int routes_make(struct app *app)
 {
-	const struct http_route rows[] = {
-		{ .path = app->config.telemetry_path, .page = page_metrics, .arg = app },
+	const struct http_route own[] = {
+		{ .path = app->config.telemetry_path,
+		  .title = "Metrics",
+		  .page = page_metrics,
+		  .arg = app },
 		{ .path = "/", .page = page_landing, .arg = app },
 		{ .path = HTTP_HEALTH_PATH,
+		  .title = "Health",
 		  .page = page_health,
 		  .prompt = true,
-		  .open = app->config.health_open },
+		  .access = app->config.health_open ? HTTP_OPEN : HTTP_GUARDED },
 	};
-	const struct http_routes routes = { app->routes, COUNT(rows) };
+	int r = 0;
+
+	for (size_t i = 0; !r && i < COUNT(own); i++)
+		r = http_routes_add(&app->routes, &own[i]);
+	if (!r)
+		r = features_routes(&app->features, &app->routes);
+	if (r)
+		log_error(&app->log, "cannot serve all pages: %s",
+			  r == -EEXIST ? "two have the same path" : strerror(-r));
+	return r;
+}
+
+static int server_start(struct app *app)
+{
 	int r = loop_new(&app->loop);
 
 	if (r) {
 		log_error(&app->log, "cannot wait for clients: %s", strerror(-r));
 		return r;
 	}
-	_Static_assert(sizeof(rows) == sizeof(app->routes), "a row for each place");
-	memcpy(app->routes, rows, sizeof(rows));
-	r = serving_start(&app->serving, app->loop, &routes);
+	r = routes_make(app);
+	if (!r)
+		r = serving_start(&app->serving, app->loop, &app->routes);
 	if (!r)
 		app->collector.http_refusals = http_server_refusals(
 			app->serving.server, &app->collector.http_refusals_len);

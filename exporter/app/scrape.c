@@ -166,7 +166,7 @@ static int scrape_render(const struct scrape *scrape, const struct scrape_query 
 			 struct buffer *out)
 {
 	return query ? render(&scrape->snapshot, query, out)
-		     : landing_render(&scrape->snapshot, scrape->telemetry_path, out);
+		     : landing_render(&scrape->snapshot, scrape->routes, out);
 }
 
 /* One more reference to the body in @shared, which is made of a snapshot that will do if need be.

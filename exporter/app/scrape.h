@@ -16,13 +16,13 @@
 #include "collect/collector.h"
 #include "exposition/negotiate.h"
 #include "features/features.h"
-#include "http/page.h"
+#include "http/routes.h"
 #include "model/snapshot.h"
 
 struct scrape {
 	struct collector *collector; /* borrowed */
 	unsigned int enabled; /* the collectors there are to ask for */
-	const char *telemetry_path; /* that the landing page links to */
+	const struct http_routes *routes; /* that the page / links to */
 
 	/* The last snapshot, and what was rendered from it. */
 	bool taken;

@@ -36,7 +36,8 @@ static int set_path(void *values, const struct flag *flag, const char *value)
 				      "0123456789/-._~";
 
 	if (value[0] != '/' || !value[1] || strcmp(value, HTTP_HEALTH_PATH) == 0 ||
-	    strlen(value) >= PATH_BYTES_MAX || value[strspn(value, allowed)])
+	    features_have_page(value) || strlen(value) >= PATH_BYTES_MAX ||
+	    value[strspn(value, allowed)])
 		return -EINVAL;
 	return flag_set_text(values, flag, value);
 }

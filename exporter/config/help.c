@@ -6,6 +6,7 @@
 
 #include "commands/commands.h"
 #include "config/flags.h"
+#include "features/features.h"
 
 #define TEXT_COLUMN 36 /* where the help of a flag begins */
 #define DEFAULT_END 88 /* its default goes on a line of its own rather than beyond it */
@@ -20,9 +21,12 @@ static const char help_head[] =
 static const char help_flags[] = "\n"
 				 "Flags (--flag=value or --flag value):\n";
 
-static const char help_tail[] =
+static const char help_pages[] =
 	"\n"
-	"Pages: PATH (metrics), / (what is attached and watched), /-/healthy (liveness).\n"
+	"Pages: PATH (metrics), / (what is attached and watched), /-/healthy (liveness)";
+
+static const char help_tail[] =
+	".\n"
 	"\n"
 	"Privileges: root, or the capabilities CAP_BPF and CAP_PERFMON (to load and attach BPF\n"
 	"programs) and CAP_SYS_PTRACE (to identify processes of other users). Without them it\n"
@@ -63,6 +67,19 @@ static void help_print_flag(const struct flag *flag, FILE *out)
 	fputc('\n', out);
 }
 
+/* Of features, a line each. */
+static void help_print_pages(FILE *out)
+{
+	for (size_t id = 0; id < features_len; id++) {
+		const struct feature *feature = features_table[id];
+
+		for (size_t i = 0; i < feature->routes_len; i++)
+			if (feature->routes[i].title)
+				fprintf(out, ",\n%s (%s: %s)", feature->routes[i].path,
+					feature->plan.name, feature->routes[i].title);
+	}
+}
+
 void help_print(const void *values, FILE *out)
 {
 	struct flags_walk walk = { 0 };
@@ -73,5 +90,7 @@ void help_print(const void *values, FILE *out)
 	fputs(help_flags, out);
 	while (flags_next(&walk))
 		help_print_flag(walk.flag, out);
+	fputs(help_pages, out);
+	help_print_pages(out);
 	fputs(help_tail, out);
 }

@@ -15,6 +15,7 @@
 #include "base/command.h"
 #include "base/flag.h"
 #include "base/log.h"
+#include "http/routes.h"
 #include "kernel/kernel.h"
 #include "kernel/loader.h"
 #include "model/ledger.h"
@@ -65,6 +66,8 @@ struct feature {
 	size_t settings_bytes; /* of the struct that they set, which begins as zeros */
 	const struct command *commands;
 	size_t commands_len;
+	const struct http_route *routes; /* pages, while it is on; their arg is its state */
+	size_t routes_len;
 
 	/*
 	 * Also called where the feature is off: another one may have made its tables. 0; then

@@ -56,6 +56,12 @@ bool features_on(const struct features *features, size_t feature);
 void features_fold(const struct features *features, const struct retirement *retirement);
 int features_retire(const struct features *features, const struct retirement *retirement);
 
+/* Whether a feature has a page of this path, be it on or off. */
+bool features_have_page(const char *path);
+
+/* Adds the pages of those that are on. 0; as http_routes_add(). */
+int features_routes(const struct features *features, struct http_routes *routes);
+
 /* What the feature needs after the start, if it is on; NULL: nothing. */
 const struct needs *features_needs(const struct features *features, size_t feature);
 

@@ -119,6 +119,30 @@ void features_bytes(const struct features *features, uint32_t bytes[static QUOTA
 	}
 }
 
+bool features_have_page(const char *path)
+{
+	for (size_t id = 0; id < features_len; id++)
+		for (size_t i = 0; i < features_table[id]->routes_len; i++)
+			if (!strcmp(features_table[id]->routes[i].path, path))
+				return true;
+	return false;
+}
+
+int features_routes(const struct features *features, struct http_routes *routes)
+{
+	int r = 0;
+
+	for (size_t id = 0; id < features_len; id++) {
+		for (size_t i = 0; !r && i < features_table[id]->routes_len; i++) {
+			struct http_route route = features_table[id]->routes[i];
+
+			route.arg = features->states[id];
+			r = features_on(features, id) ? http_routes_add(routes, &route) : 0;
+		}
+	}
+	return r;
+}
+
 const struct needs *features_needs(const struct features *features, size_t feature)
 {
 	return features_on(features, feature) ? features_table[feature]->needs : NULL;

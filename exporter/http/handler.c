@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "http/listen.h"
 #include "http/response.h"
 
 #define ROOM_WAIT_NS (1000 * NS_PER_MS) /* for room for a page; then 503 */
@@ -344,6 +345,12 @@ static enum MHD_Result answer_promptly(struct http_handler *handler, const struc
 		 : http_respond(turn->connection, handler->guard, &page);
 }
 
+/* Whether @turn may have a page that is private, given that the guard has let it in. */
+static bool may_have_private(const struct http_handler *handler, const struct http_turn *turn)
+{
+	return guard_authenticates(handler->guard) || http_is_loopback(turn->record->fd);
+}
+
 static enum MHD_Result answer(struct http_handler *handler, struct http_turn *turn,
 			      const char *path, const char *method)
 {
@@ -354,6 +361,11 @@ static enum MHD_Result answer(struct http_handler *handler, struct http_turn *tu
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return send_text(handler, turn, MHD_HTTP_METHOD_NOT_ALLOWED,
 				 "Only GET and HEAD.\n");
+	if (route->access == HTTP_PRIVATE && !may_have_private(handler, turn))
+		return send_text(
+			handler, turn, MHD_HTTP_FORBIDDEN,
+			"This page is for clients with a password or certificate, or on the "
+			"same machine: see --web.config.file.\n");
 	if (route->prompt)
 		return answer_promptly(handler, turn, route);
 	if (!turn->arrived_ns)
@@ -391,7 +403,7 @@ static bool is_open(const struct http_handler *handler, const char *path)
 {
 	const struct http_route *route = http_routes_find(&handler->routes, path);
 
-	return route && route->open;
+	return route && route->access == HTTP_OPEN;
 }
 
 /* With the headers only: an answer now ends the connection without reading on. */

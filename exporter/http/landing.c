@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "http/server.h"
 
 static const char page_head[] =
 	"<!DOCTYPE html>\n"
@@ -60,11 +59,21 @@ static void landing_number(struct buffer *out, uint64_t number)
 	buffer_printf(out, "<td class=\"n\">%" PRIu64 "</td>", number);
 }
 
-static void landing_links(const char *telemetry_path, struct buffer *out)
+static void landing_links(const struct http_routes *routes, struct buffer *out)
 {
-	buffer_text(out, "<nav><a href=\"");
-	html_text(out, telemetry_path);
-	buffer_text(out, "\">Metrics</a> <a href=\"" HTTP_HEALTH_PATH "\">Health</a></nav>\n");
+	const char *before = "<nav>";
+
+	for (size_t i = 0; i < routes->len; i++) {
+		if (!routes->rows[i].title)
+			continue;
+		buffer_printf(out, "%s<a href=\"", before);
+		html_text(out, routes->rows[i].path);
+		buffer_text(out, "\">");
+		html_text(out, routes->rows[i].title);
+		buffer_text(out, "</a>");
+		before = " ";
+	}
+	buffer_text(out, "</nav>\n");
 }
 
 static void landing_version(const struct build_row *build, struct buffer *out)
@@ -178,11 +187,12 @@ static void landing_probes(const struct snapshot *snapshot, struct buffer *out)
 	buffer_text(out, "</td></tr></tbody>\n</table></div>\n");
 }
 
-int landing_render(const struct snapshot *snapshot, const char *telemetry_path, struct buffer *out)
+int landing_render(const struct snapshot *snapshot, const struct http_routes *routes,
+		   struct buffer *out)
 {
 	buffer_text(out, page_head);
 	landing_version(snapshot->build, out);
-	landing_links(telemetry_path, out);
+	landing_links(routes, out);
 	landing_workloads(snapshot, out);
 	landing_probes(snapshot, out);
 	buffer_text(out, "</body>\n</html>\n");

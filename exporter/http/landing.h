@@ -7,9 +7,11 @@
 #define WORKLOAD_HTTP_LANDING_H
 
 #include "base/buffer.h"
+#include "http/routes.h"
 #include "model/snapshot.h"
 
-/* Appends the page to @out. @telemetry_path is linked to. 0 or the error of @out. */
-int landing_render(const struct snapshot *snapshot, const char *telemetry_path, struct buffer *out);
+/* Appends the page to @out, with links to those of @routes that have a title. 0 or its error. */
+int landing_render(const struct snapshot *snapshot, const struct http_routes *routes,
+		   struct buffer *out);
 
 #endif

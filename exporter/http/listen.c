@@ -90,6 +90,24 @@ static union listen_address listen_name(int fd)
 	return address;
 }
 
+bool http_is_loopback(int fd)
+{
+	struct sockaddr_storage address = { 0 };
+	const struct sockaddr_in *v4 = (const void *)&address;
+	const struct sockaddr_in6 *v6 = (const void *)&address;
+	socklen_t len = sizeof(address);
+
+	if (getsockname(fd, (struct sockaddr *)&address, &len) < 0)
+		return false;
+	if (address.ss_family == AF_INET)
+		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	if (address.ss_family != AF_INET6)
+		return false;
+	return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+	       (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) &&
+		v6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+}
+
 uint16_t http_listen_port(int fd)
 {
 	union listen_address address = listen_name(fd);

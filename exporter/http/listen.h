@@ -5,6 +5,7 @@
 #ifndef WORKLOAD_HTTP_LISTEN_H
 #define WORKLOAD_HTTP_LISTEN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@ int http_listen(const char *host, const char *port, char *error, size_t error_by
  * interface, or the path of a Unix socket.
  */
 void http_listen_address(int fd, char *out, size_t size);
+
+/* Whether a connection, or a listener, is at an address that only this machine has. */
+bool http_is_loopback(int fd);
 
 /* The port that @fd is really bound to; 0 if it is no IP socket. */
 uint16_t http_listen_port(int fd);

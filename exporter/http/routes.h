@@ -12,23 +12,37 @@
 #include "http/page.h"
 
 #define HTTP_HEALTH_PATH "/-/healthy"
+#define HTTP_ROUTES_MAX 32U
+
+/* Which clients may ask for a page. */
+enum http_access {
+	HTTP_GUARDED, /* those that --web.config.file lets in */
+	HTTP_OPEN, /* all: no password, and no rate limit */
+	/* Those of these that had to show a password or certificate, or are on this machine; 403 */
+	HTTP_PRIVATE,
+};
 
 struct http_route {
 	const char *path;
+	const char *title; /* of the link on the page /; NULL: it has none */
 	http_page_fn page;
 	void *arg; /* of the function */
 	bool prompt; /* small: made at once, beside the limits of other pages, of no arguments */
-	bool open; /* asks for no password and knows no rate limit */
+	enum http_access access;
 	unsigned later_ms; /* how long a late answer may take; 0: the page does not come later */
 	size_t later_max; /* how many late answers may be under way; 503 beyond */
 };
 
+/* Zeroed: no pages. */
 struct http_routes {
-	const struct http_route *rows; /* borrowed */
+	struct http_route rows[HTTP_ROUTES_MAX];
 	size_t len;
 };
 
-/* The first row of this path; NULL: there is none. */
+/* 0; -EEXIST: its path is that of another row; -ENOSPC: there are HTTP_ROUTES_MAX. */
+int http_routes_add(struct http_routes *routes, const struct http_route *row);
+
+/* The row of this path; NULL: there is none. */
 const struct http_route *http_routes_find(const struct http_routes *routes, const char *path);
 
 #endif

@@ -186,6 +186,14 @@ void guard_free(struct guard *guard)
 
 /* --- what is asked of it -------------------------------------------------------------------- */
 
+bool guard_authenticates(const struct guard *guard)
+{
+	const struct web_tls_config *tls = &guard->config.tls;
+
+	return guard->config.users_len ||
+	       (tls->enabled && tls->client_auth == WEB_CLIENT_REQUIRE_AND_VERIFY);
+}
+
 bool guard_has_tls(const struct guard *guard)
 {
 	return guard->has_tls;

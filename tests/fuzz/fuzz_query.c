@@ -84,7 +84,6 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
 static struct site *site_make(void)
 {
 	static const struct http_limits limits = { .max = 8 };
-	static const struct http_route metrics = { .path = "/metrics", .page = page };
 	static const struct guard_options options;
 	static struct site site;
 	struct guard *guard = NULL;
@@ -94,7 +93,7 @@ static struct site *site_make(void)
 	site.handler = (struct http_handler){
 		.guard = guard,
 		.connections = &site.connections,
-		.routes = { &metrics, 1 },
+		.routes = { .rows = { { .path = "/metrics", .page = page } }, .len = 1 },
 		.max_requests = 1,
 	};
 	http_turns_init(&site.handler.turns, NULL);

@@ -54,6 +54,17 @@ static const struct command made_up_commands[] = {
 	},
 };
 
+static int made_up_page(void *arg, const struct http_request *request, struct http_page *page)
+{
+	(void)arg;
+	(void)request;
+	return http_page_text(page, 200, "made up");
+}
+
+static const struct http_route made_up_routes[] = {
+	{ .path = MADE_UP_PATH, .title = "Made up", .page = made_up_page },
+};
+
 static const struct feature feature_made_up = {
 	.plan = { .name = "made_up", .optional = true },
 	.open = made_up_open,
@@ -62,6 +73,8 @@ static const struct feature feature_made_up = {
 	.settings_bytes = sizeof(struct made_up_settings),
 	.commands = made_up_commands,
 	.commands_len = COUNT(made_up_commands),
+	.routes = made_up_routes,
+	.routes_len = COUNT(made_up_routes),
 };
 
 struct made_up_counted made_up_counted = { .row = { .result = "counted" } };

@@ -16,6 +16,8 @@ struct made_up_settings {
 	bool is_switched;
 };
 
+#define MADE_UP_PATH "/made-up" /* its page */
+
 /* What that feature was opened with. */
 extern const void *made_up_opened_with;
 

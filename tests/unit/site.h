@@ -43,7 +43,8 @@ struct site {
 	unsigned later_ms; /* how long the answers of /later may take */
 	struct http_later *later[SITE_LATER_MAX + 1]; /* which it was asked for, in this order */
 	size_t later_len, gone;
-	struct http_route routes[4];
+	const char *host; /* where it listens; NULL: 127.0.0.1 */
+	struct http_routes routes;
 };
 
 static inline int site_metrics(void *arg, const struct http_request *request,
@@ -138,18 +139,21 @@ static inline void site_route(struct site *site)
 		  .arg = site,
 		  .later_ms = site->later_ms ? site->later_ms : PATIENCE_MS,
 		  .later_max = SITE_LATER_MAX },
+		{ .path = "/private", .page = site_health, .prompt = true, .access = HTTP_PRIVATE },
+		{ .path = "/open", .page = site_health, .prompt = true, .access = HTTP_OPEN },
 	};
 
-	memcpy(site->routes, rows, sizeof(rows));
+	for (size_t i = 0; i < COUNT(rows); i++)
+		cr_assert_eq(http_routes_add(&site->routes, &rows[i]), 0);
 }
 
 static inline void site_start_with(struct site *site, unsigned idle_ms, unsigned deadline_ms)
 {
 	char error[512] = "";
 	struct http_server_options options = {
-		.listeners = { http_listen("127.0.0.1", "0", error, sizeof(error)) },
+		.listeners = { http_listen(site->host ? site->host : "127.0.0.1", "0", error,
+					   sizeof(error)) },
 		.listeners_len = 1,
-		.routes = { site->routes, COUNT(site->routes) },
 		.max_requests = site->max_requests,
 		.idle_ms = idle_ms,
 		.deadline_ms = deadline_ms,
@@ -157,6 +161,7 @@ static inline void site_start_with(struct site *site, unsigned idle_ms, unsigned
 	struct guard_options guard_options = { .path = site->web_config };
 
 	site_route(site);
+	options.routes = site->routes;
 	cr_assert_geq(options.listeners[0], 0, "%s", error);
 	site->page_bytes = 1000;
 	site->port = http_listen_port(options.listeners[0]);

@@ -179,8 +179,8 @@ Test(config, refuses_a_flag_given_twice)
 
 Test(config, refuses_telemetry_paths_that_cannot_be_served)
 {
-	static const char *const paths[] = { "/",    "/-/healthy", "metrics", "",
-					     "/a b", "/a?b",       "/%41",    "/a\"b" };
+	static const char *const paths[] = { "/",    "/-/healthy", "metrics", "",        "/a b",
+					     "/a?b", "/%41",       "/a\"b",   "/made-up" };
 	char flag[64];
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {

@@ -6,6 +6,13 @@
 #include "base/cleanup.h"
 #include "http/landing.h"
 
+static const struct http_routes routes = {
+	.rows = { { .path = "/metrics", .title = "Metrics" },
+		  { .path = "/" },
+		  { .path = HTTP_HEALTH_PATH, .title = "Health & more" } },
+	.len = 3,
+};
+
 /* The page for one workload of this name. */
 static void render_landing(const char *workload, struct buffer *out)
 {
@@ -37,7 +44,7 @@ static void render_landing(const char *workload, struct buffer *out)
 		.build = &build,
 	};
 
-	cr_assert_eq(landing_render(&snapshot, "/metrics", out), 0);
+	cr_assert_eq(landing_render(&snapshot, &routes, out), 0);
 	buffer_char(out, '\0');
 }
 
@@ -52,8 +59,8 @@ Test(landing, shows_what_is_watched_and_attached)
 
 	render_landing("shop", &page);
 	expect_contains(&page, "Version 1.2.3");
-	expect_contains(&page, "<a href=\"/metrics\">");
-	expect_contains(&page, "<a href=\"/-/healthy\">");
+	expect_contains(&page, "<nav><a href=\"/metrics\">Metrics</a> "
+			       "<a href=\"/-/healthy\">Health &amp; more</a></nav>");
 	expect_contains(&page, "<tbody>\n<tr><td class=\"name\">shop</td><td>jvm</td>"
 			       "<td class=\"n\">3</td><td class=\"n\">80</td>");
 	expect_contains(&page, "<tr><td colspan=\"3\"></td><td class=\"n\">8080</td>"
@@ -71,7 +78,7 @@ Test(landing, a_service_without_processes_is_told_from_one_that_lives)
 	struct workload_row row = { .workload = "shop", .runtime = "jvm" };
 	struct snapshot snapshot = { .workloads = &row, .workloads_len = 1 };
 
-	cr_assert_eq(landing_render(&snapshot, "/metrics", &page), 0);
+	cr_assert_eq(landing_render(&snapshot, &routes, &page), 0);
 	buffer_char(&page, '\0');
 	expect_contains(&page, "<tbody class=\"gone\">");
 	expect_contains(&page, "<td colspan=\"4\"></td></tr>");

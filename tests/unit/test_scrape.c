@@ -372,7 +372,7 @@ Test(scrape, landing_pages_are_shared_as_well)
 	struct http_page one = { 0 }, two = { 0 };
 
 	source_init(&source);
-	source.scrape.telemetry_path = "/metrics";
+	source.scrape.routes = &(const struct http_routes){ .len = 0 };
 	cr_assert_eq(scrape_landing(&source.scrape, &request, &one), 0);
 	cr_assert_eq(scrape_landing(&source.scrape, &request, &two), 0);
 	cr_expect_eq(one.body, two.body);
