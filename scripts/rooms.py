@@ -38,7 +38,7 @@ ROOMS = {
     ],
     "exporter/features": [
         "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/security",
-        "exporter/kernel", "exporter/registry", "exporter/http",
+        "exporter/helpers", "exporter/kernel", "exporter/registry", "exporter/http",
     ],
     "exporter/collect": [
         "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/kernel",

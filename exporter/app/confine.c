@@ -25,8 +25,28 @@ int confine_find_users(struct confinement *confinement, const struct confine_opt
 	return 0;
 }
 
+/* Of the features; the namer is started before. */
+static int helpers_start(const struct confinement *confinement,
+			 const struct confine_options *options, struct features *features,
+			 unsigned int wanted, const struct log *log)
+{
+	const struct helper_options helper = {
+		.arg = options->proc_root,
+		.user = &confinement->helper,
+		.sandbox = confinement->sandbox,
+	};
+	size_t failed;
+	int r = features_help(features, wanted, &helper, &failed);
+
+	if (r)
+		log_error(log, "cannot start the process %s of the feature %s: %s",
+			  features_table[failed]->helper->name, features_table[failed]->plan.name,
+			  strerror(-r));
+	return r;
+}
+
 int confine_prepare(struct confinement *confinement, const struct confine_options *options,
-		    const struct log *log)
+		    struct features *features, unsigned int wanted, const struct log *log)
 {
 	struct namer_options namer = {
 		.proc_root = options->proc_root,
@@ -45,7 +65,7 @@ int confine_prepare(struct confinement *confinement, const struct confine_option
 	if (r)
 		log_error(log, "cannot start the process that names services%s%s: %s",
 			  options->user ? " as " : "", confinement->user.name, strerror(-r));
-	return r;
+	return r ? r : helpers_start(confinement, options, features, wanted, log);
 }
 
 /* The fewest capabilities with which the numbers can go on being read: found by trying. */

@@ -33,9 +33,12 @@ struct confinement {
 int confine_find_users(struct confinement *confinement, const struct confine_options *options,
 		       const struct log *log);
 
-/* Starts the namer, which inherits only what there is now. 0 or -errno. */
+/*
+ * Starts the namer and the helpers of the features in @wanted, which inherit only what there is
+ * now. 0 or -errno.
+ */
 int confine_prepare(struct confinement *confinement, const struct confine_options *options,
-		    const struct log *log);
+		    struct features *features, unsigned int wanted, const struct log *log);
 
 /*
  * Drops the capabilities but for those without which this kernel does not let @kernel be read,

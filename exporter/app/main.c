@@ -126,6 +126,7 @@ static int features_start(struct app *app)
 		.kernel = &app->kernel,
 		.proc_root = PROC_ROOT,
 		.log = &app->log,
+		.loop = app->loop,
 	};
 	int r = kernel_open(&app->kernel, app->loader, PROC_ROOT);
 
@@ -221,18 +222,23 @@ static int routes_make(struct app *app)
 
 static int server_start(struct app *app)
 {
-	int r = loop_new(&app->loop);
+	int r = routes_make(app);
 
-	if (r) {
-		log_error(&app->log, "cannot wait for clients: %s", strerror(-r));
-		return r;
-	}
-	r = routes_make(app);
 	if (!r)
 		r = serving_start(&app->serving, app->loop, &app->routes);
 	if (!r)
 		app->collector.http_refusals = http_server_refusals(
 			app->serving.server, &app->collector.http_refusals_len);
+	return r;
+}
+
+/* Before the features are opened: they may wait for something as well. */
+static int loop_make(struct app *app)
+{
+	int r = loop_new(&app->loop);
+
+	if (r)
+		log_error(&app->log, "cannot wait for clients: %s", strerror(-r));
 	return r;
 }
 
@@ -397,8 +403,11 @@ static int app_run(struct app *app)
 	if (!r) {
 		log_info(&app->log, "workload_exporter, version %s (branch: %s, revision: %s)",
 			 VERSION, BRANCH, REVISION);
-		r = confine_prepare(&app->confinement, &options, &app->log);
+		r = confine_prepare(&app->confinement, &options, &app->features,
+				    config_features(&app->config), &app->log);
 	}
+	if (!r)
+		r = loop_make(app);
 	if (!r)
 		r = measure_start(app);
 	if (!r)

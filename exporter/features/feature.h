@@ -15,6 +15,8 @@
 #include "base/command.h"
 #include "base/flag.h"
 #include "base/log.h"
+#include "base/loop.h"
+#include "helpers/helper.h"
 #include "http/routes.h"
 #include "kernel/kernel.h"
 #include "kernel/loader.h"
@@ -31,6 +33,8 @@ struct feature_env {
 	const char *proc_root;
 	const struct log *log;
 	const void *settings; /* what its flags have set; NULL if it keeps nothing */
+	struct loop *loop; /* for what it waits for: descriptors, and dates of its own */
+	struct helper *helper; /* its process, if it brings one and is wanted */
 	bool on; /* all hooks of the feature that is opened are there */
 };
 
@@ -68,6 +72,8 @@ struct feature {
 	size_t commands_len;
 	const struct http_route *routes; /* pages, while it is on; their arg is its state */
 	size_t routes_len;
+	const struct helper_kind
+		*helper; /* started before anything is loaded; arg: root of /proc */
 
 	/*
 	 * Also called where the feature is off: another one may have made its tables. 0; then

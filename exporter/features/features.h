@@ -36,7 +36,16 @@ struct features {
 	const struct loader *loader; /* borrowed */
 	bool open[LOADER_FEATURES_MAX]; /* those that are asked for anything */
 	void *states[LOADER_FEATURES_MAX]; /* owned; what open has made of those */
+	struct helper *helpers[LOADER_FEATURES_MAX]; /* owned; of those that are wanted */
 };
+
+/*
+ * Starts the helpers of the features in @wanted, into zeroed @features: before anything is loaded.
+ * @options: all but the kind. 0; -errno with the index of the feature in *@failed: then some may
+ * run, which close ends.
+ */
+int features_help(struct features *features, unsigned int wanted,
+		  const struct helper_options *options, size_t *failed);
 
 /*
  * Opens those that are on, and those whose tables are there; @settings is that of each. 0 or

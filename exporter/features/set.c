@@ -62,6 +62,25 @@ void features_plan(struct loader_options *options, unsigned int wanted)
 	options->wanted = wanted;
 }
 
+int features_help(struct features *features, unsigned int wanted,
+		  const struct helper_options *options, size_t *failed)
+{
+	for (size_t id = 0; id < features_len; id++) {
+		struct helper_options own = *options;
+		int r;
+
+		own.kind = features_table[id]->helper;
+		if (!own.kind || !(wanted & 1U << id))
+			continue;
+		r = helper_start(&own, &features->helpers[id]);
+		if (r) {
+			*failed = id;
+			return r;
+		}
+	}
+	return 0;
+}
+
 /* A feature that keeps nothing is open while it is on. */
 static int feature_open(struct features *features, size_t id, const struct feature_env *env)
 {
@@ -85,6 +104,8 @@ int features_open(struct features *features, const struct feature_env *env, void
 			.proc_root = env->proc_root,
 			.log = env->log,
 			.settings = settings[i],
+			.loop = env->loop,
+			.helper = features->helpers[i],
 			.on = loader_feature(features->loader, i)->on,
 		};
 		int r = feature_open(features, i, &own);
@@ -100,6 +121,8 @@ void features_close(struct features *features)
 	for (size_t i = features_len; i-- > 0;)
 		if (features->open[i] && features_table[i]->close)
 			features_table[i]->close(features->states[i]);
+	for (size_t i = 0; i < features_len; i++)
+		helper_stop(features->helpers[i]);
 	*features = (struct features){ 0 };
 }
 

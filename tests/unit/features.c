@@ -30,10 +30,12 @@ static const struct flag made_up_flags[] = {
 	FLAG("made_up.switch", NULL, NULL, FLAG_SWITCH(made_up_settings, is_switched), "Whether."),
 };
 const void *made_up_opened_with;
+struct helper *made_up_helper;
 
 static int made_up_open(const struct feature_env *env, void **state)
 {
 	made_up_opened_with = env->settings;
+	made_up_helper = env->helper;
 	*state = &made_up_opened_with;
 	return 0;
 }
@@ -65,6 +67,29 @@ static const struct http_route made_up_routes[] = {
 	{ .path = MADE_UP_PATH, .title = "Made up", .page = made_up_page },
 };
 
+static int made_up_answer(const void *arg, void *scratch, void *question, void *answer)
+{
+	(void)arg;
+	(void)scratch;
+	*(char *)answer = *(const char *)question;
+	return 0;
+}
+
+static bool made_up_check(void *answer)
+{
+	(void)answer;
+	return true;
+}
+
+static const struct helper_kind made_up_helper_kind = {
+	.name = "made-up",
+	.strict = true,
+	.question_bytes = 1,
+	.answer_bytes = 1,
+	.answer = made_up_answer,
+	.check = made_up_check,
+};
+
 static const struct feature feature_made_up = {
 	.plan = { .name = "made_up", .optional = true },
 	.open = made_up_open,
@@ -75,6 +100,7 @@ static const struct feature feature_made_up = {
 	.commands_len = COUNT(made_up_commands),
 	.routes = made_up_routes,
 	.routes_len = COUNT(made_up_routes),
+	.helper = &made_up_helper_kind,
 };
 
 struct made_up_counted made_up_counted = { .row = { .result = "counted" } };

@@ -20,6 +20,7 @@ struct made_up_settings {
 
 /* What that feature was opened with. */
 extern const void *made_up_opened_with;
+extern struct helper *made_up_helper; /* and its process, which answers with what it is asked */
 
 struct made_up_count {
 	bool json;

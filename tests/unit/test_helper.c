@@ -9,7 +9,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "features/features.h"
 #include "helpers/helper.h"
+#include "made_up.h"
+#include "plain_kernel.h"
 
 static const struct user nobody_else;
 
@@ -113,4 +116,39 @@ Test(helper, what_cannot_be_a_kind_is_refused)
 
 		cr_expect_eq(helper_start(&options, &helper), -EINVAL, "kind %zu", i);
 	}
+}
+
+/* --- of features ---------------------------------------------------------------------------- */
+
+static void expect_helps(unsigned int wanted, bool helps)
+{
+	const struct helper_options options = { .user = &nobody_else, .sandbox = SANDBOX_OFF };
+	void *settings[LOADER_FEATURES_MAX] = { NULL };
+	struct kernel kernel = { .loader = plain_loader_new(wanted, NULL, NULL) };
+	const struct feature_env env = { .kernel = &kernel };
+	struct features features = { 0 };
+	char question = 'q', answer = 0;
+	size_t failed;
+
+	cr_assert_eq(features_help(&features, wanted, &options, &failed), 0);
+	cr_assert_eq(features_open(&features, &env, settings), 0);
+	cr_expect_eq(made_up_helper != NULL, helps);
+	if (made_up_helper) {
+		struct pollfd readable = { .fd = helper_fd(made_up_helper), .events = POLLIN };
+
+		cr_expect_eq(helper_ask(made_up_helper, &question, UINT64_MAX), 0);
+		cr_expect_eq(poll(&readable, 1, 10000), 1);
+		cr_expect_eq(helper_take(made_up_helper, 0, &answer), 0);
+		cr_expect_eq(answer, 'q');
+	}
+	features_close(&features);
+	plain_loader_free(kernel.loader);
+}
+
+Test(helper, a_feature_that_is_wanted_has_its_process)
+{
+	unsigned int made_up = 1U << (unsigned int)features_find("made_up");
+
+	expect_helps(made_up, true);
+	expect_helps(0, false);
 }
