@@ -140,7 +140,7 @@ unsigned int config_collectors(const struct config *config)
 {
 	const struct config_collectors *named = &config->collectors;
 
-	return ((named->defaults_off ? 0 : features_collectors()) | named->on) & ~named->off;
+	return ((named->defaults_off ? 0 : features_defaults()) | named->on) & ~named->off;
 }
 
 unsigned int config_features(const struct config *config)

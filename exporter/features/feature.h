@@ -61,7 +61,9 @@ struct retirement {
  */
 struct feature {
 	struct feature_plan plan;
-	bool collector; /* flags and scrapes may name it; others go along with what they need */
+	/* --collector.NAME and scrapes may name it; others go along with what they need. One that
+	 * is optional is off unless the flag is given. */
+	bool collector;
 	bool always; /* collects for each scrape: the others rely on it */
 	const char *off; /* of --NAME.backend: the value that leaves an optional feature off */
 

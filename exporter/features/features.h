@@ -22,7 +22,11 @@ int features_find(const char *name);
 unsigned int features_collectors(void);
 unsigned int features_measuring(void);
 
-/* Those that collect for each scrape. */
+/* Of the collectors those that are on unless a flag says otherwise. */
+unsigned int features_defaults(void);
+
+/* Those that no flag turns off: what collects for each scrape, and what is neither a collector nor
+ * optional. */
 unsigned int features_always(void);
 
 /* Their names, "discovery, requests, threads", for messages. Returns @out. */

@@ -31,12 +31,25 @@ unsigned int features_measuring(void)
 	return mask;
 }
 
-unsigned int features_always(void)
+unsigned int features_defaults(void)
 {
 	unsigned int mask = 0;
 
 	for (size_t i = 0; i < features_len; i++)
-		mask |= (unsigned int)features_table[i]->always << i;
+		mask |= (unsigned int)!features_table[i]->plan.optional << i;
+	return mask & features_collectors();
+}
+
+unsigned int features_always(void)
+{
+	unsigned int mask = 0;
+
+	for (size_t i = 0; i < features_len; i++) {
+		const struct feature *feature = features_table[i];
+		bool has_flag = feature->collector || feature->plan.optional;
+
+		mask |= (unsigned int)(feature->always || !has_flag) << i;
+	}
 	return mask;
 }
 

@@ -171,6 +171,8 @@ bool http_connections_poorer_wait(const struct http_connections *connections,
 	size_t held = http_connections_held(connections, HTTP_STAGE_ANSWER, asking);
 	const struct http_connection *connection;
 
+	if (!held)
+		return false;
 	TAILQ_FOREACH(connection, &connections->all, link)
 	{
 		if (connection_is_in(connection, HTTP_STAGE_WAIT) &&

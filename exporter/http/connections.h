@@ -30,6 +30,8 @@ enum http_stage {
 	HTTP_STAGES,
 };
 
+struct web_tls;
+
 struct http_connection {
 	TAILQ_ENTRY(http_connection) link;
 	int fd; /* not owned */
@@ -37,7 +39,7 @@ struct http_connection {
 	enum http_stage stage;
 	uint64_t since_ms; /* CLOCK_MONOTONIC, of the stage */
 	bool closing; /* has been shut down and waits to be closed by its owner */
-	void *context; /* the owner's */
+	struct web_tls *tls; /* the owner's: of its session; NULL without */
 };
 
 TAILQ_HEAD(http_connection_list, http_connection);
@@ -76,7 +78,7 @@ struct http_connection *http_connections_add(struct http_connections *connection
 void http_connections_remove(struct http_connections *connections,
 			     struct http_connection *connection);
 
-/* Moves on to @stage, whose time begins now; does nothing to one that is closing. */
+/* Moves on to @stage, whose time begins now. */
 void http_connections_stage(struct http_connections *connections,
 			    struct http_connection *connection, enum http_stage stage,
 			    uint64_t now_ms);

@@ -62,6 +62,10 @@ static enum MHD_Result refuse(struct http_handler *handler, const struct http_tu
 		[HTTP_REFUSED_PASSWORDS_BUSY] = { MHD_HTTP_TOO_MANY_REQUESTS,
 						  "Too many passwords to check.\n" },
 		[HTTP_REFUSED_UNAUTHORIZED] = { MHD_HTTP_UNAUTHORIZED, "Unauthorized.\n" },
+		[HTTP_REFUSED_PRIVATE] = { MHD_HTTP_FORBIDDEN,
+					   "This page is for clients with a password or "
+					   "certificate, or on the same machine: see "
+					   "--web.config.file.\n" },
 		[HTTP_REFUSED_MAX_REQUESTS] = { MHD_HTTP_SERVICE_UNAVAILABLE,
 						"Too many requests at the same time.\n" },
 	};
@@ -348,7 +352,10 @@ static enum MHD_Result answer_promptly(struct http_handler *handler, const struc
 /* Whether @turn may have a page that is private, given that the guard has let it in. */
 static bool may_have_private(const struct http_handler *handler, const struct http_turn *turn)
 {
-	return guard_authenticates(handler->guard) || http_is_loopback(turn->record->fd);
+	const struct http_connection *record = turn->record;
+
+	return guard_has_users(handler->guard) ||
+	       (record->tls && web_tls_authenticates(record->tls)) || http_is_loopback(record->fd);
 }
 
 static enum MHD_Result answer(struct http_handler *handler, struct http_turn *turn,
@@ -362,10 +369,7 @@ static enum MHD_Result answer(struct http_handler *handler, struct http_turn *tu
 		return send_text(handler, turn, MHD_HTTP_METHOD_NOT_ALLOWED,
 				 "Only GET and HEAD.\n");
 	if (route->access == HTTP_PRIVATE && !may_have_private(handler, turn))
-		return send_text(
-			handler, turn, MHD_HTTP_FORBIDDEN,
-			"This page is for clients with a password or certificate, or on the "
-			"same machine: see --web.config.file.\n");
+		return refuse(handler, turn, HTTP_REFUSED_PRIVATE);
 	if (route->prompt)
 		return answer_promptly(handler, turn, route);
 	if (!turn->arrived_ns)

@@ -90,22 +90,30 @@ static union listen_address listen_name(int fd)
 	return address;
 }
 
-bool http_is_loopback(int fd)
+static bool address_is_loopback(const struct sockaddr_storage *address)
 {
-	struct sockaddr_storage address = { 0 };
-	const struct sockaddr_in *v4 = (const void *)&address;
-	const struct sockaddr_in6 *v6 = (const void *)&address;
-	socklen_t len = sizeof(address);
+	const struct sockaddr_in *v4 = (const void *)address;
+	const struct sockaddr_in6 *v6 = (const void *)address;
 
-	if (getsockname(fd, (struct sockaddr *)&address, &len) < 0)
-		return false;
-	if (address.ss_family == AF_INET)
+	if (address->ss_family == AF_INET)
 		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	if (address.ss_family != AF_INET6)
+	if (address->ss_family != AF_INET6)
 		return false;
 	return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
 	       (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) &&
 		v6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+}
+
+bool http_is_loopback(int fd)
+{
+	struct sockaddr_storage own = { 0 }, peer = { 0 };
+	socklen_t own_len = sizeof(own), peer_len = sizeof(peer);
+
+	if (getsockname(fd, (struct sockaddr *)&own, &own_len) < 0)
+		return false;
+	if (getpeername(fd, (struct sockaddr *)&peer, &peer_len) < 0)
+		return errno == ENOTCONN && address_is_loopback(&own);
+	return address_is_loopback(&own) && address_is_loopback(&peer);
 }
 
 uint16_t http_listen_port(int fd)

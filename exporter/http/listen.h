@@ -25,7 +25,10 @@ int http_listen(const char *host, const char *port, char *error, size_t error_by
  */
 void http_listen_address(int fd, char *out, size_t size);
 
-/* Whether a connection, or a listener, is at an address that only this machine has. */
+/*
+ * Whether a listener is at an address that only this machine has, or a connection begins and ends
+ * at such: one that was redirected to it does not. A Unix socket has no address.
+ */
 bool http_is_loopback(int fd);
 
 /* The port that @fd is really bound to; 0 if it is no IP socket. */

@@ -18,7 +18,11 @@
 enum http_access {
 	HTTP_GUARDED, /* those that --web.config.file lets in */
 	HTTP_OPEN, /* all: no password, and no rate limit */
-	/* Those of these that had to show a password or certificate, or are on this machine; 403 */
+	/*
+	 * Those of these that had to give a password or show a certificate, or whose connection
+	 * begins and ends at addresses that only this machine has (a proxy on it lets others in,
+	 * and a Unix socket has none); 403.
+	 */
 	HTTP_PRIVATE,
 };
 

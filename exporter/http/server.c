@@ -70,7 +70,7 @@ static int server_begin_tls(struct http_server *server, struct MHD_Connection *c
 
 	if (!tls)
 		return -EIO;
-	record->context = tls;
+	record->tls = tls;
 	return web_tls_use(tls, info->tls_session);
 }
 
@@ -99,7 +99,7 @@ static void server_disconnected(struct http_server *server, struct http_connecti
 	if (!record)
 		return;
 	web_tls_unref(server->retired);
-	server->retired = record->context;
+	server->retired = record->tls;
 	http_connections_remove(&server->connections, record);
 }
 

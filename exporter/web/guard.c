@@ -27,7 +27,7 @@ enum file { FILE_CONFIG, FILE_CERT, FILE_KEY, FILE_CA, FILES };
 
 struct guard {
 	struct guard_options options;
-	struct web_config config; /* the last that was whole */
+	struct web_config config; /* the last that could be read */
 	struct stamp stamps[FILES];
 	bool broken; /* one of the files is */
 	bool has_tls;
@@ -186,12 +186,9 @@ void guard_free(struct guard *guard)
 
 /* --- what is asked of it -------------------------------------------------------------------- */
 
-bool guard_authenticates(const struct guard *guard)
+bool guard_has_users(const struct guard *guard)
 {
-	const struct web_tls_config *tls = &guard->config.tls;
-
-	return guard->config.users_len ||
-	       (tls->enabled && tls->client_auth == WEB_CLIENT_REQUIRE_AND_VERIFY);
+	return guard->config.users_len;
 }
 
 bool guard_has_tls(const struct guard *guard)
@@ -233,6 +230,8 @@ enum guard_verdict guard_check(struct guard *guard, const char *authorization,
 	enum password_verdict verdict;
 	struct credentials given;
 
+	if (guard->broken)
+		return GUARD_BROKEN;
 	if (!guard->config.users_len)
 		return GUARD_ADMIT;
 	if (credentials_parse(authorization, &given))

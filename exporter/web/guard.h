@@ -41,11 +41,8 @@ void guard_free(struct guard *guard); /* NULL is nothing */
 /* Whether connections begin with a TLS handshake; does not change while the guard lives. */
 bool guard_has_tls(const struct guard *guard);
 
-/*
- * Whether each client that the file lets in has shown a password, or a certificate of its CA: as
- * the file is now.
- */
-bool guard_authenticates(const struct guard *guard);
+/* Whether each client that guard_check() admits has given a password. */
+bool guard_has_users(const struct guard *guard);
 
 /* For a session that begins: a reference, or NULL if no handshake can succeed now. */
 struct web_tls *guard_tls(struct guard *guard);

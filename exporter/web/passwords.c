@@ -132,9 +132,8 @@ static void queue_ask(struct passwords *passwords)
 {
 	const struct password_question *first = passwords->queue;
 
-	if (passwords->queue_len &&
-	    checker_ask(passwords->checker, first->hash, first->password) == -EPIPE)
-		passwords->ended = true;
+	if (passwords->queue_len && checker_ask(passwords->checker, first->hash, first->password))
+		passwords->ended = true; /* nothing else is open */
 }
 
 static enum password_verdict queue_add(struct passwords *passwords, const struct password_key *key,

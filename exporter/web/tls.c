@@ -22,11 +22,18 @@
 struct web_tls {
 	unsigned references;
 	enum web_client_auth client_auth;
+	bool has_ca; /* of its own, not those of the machine */
 	char **allowed_sans; /* copies, because the configuration may be replaced */
 	size_t allowed_sans_len;
 	gnutls_certificate_credentials_t credentials;
 	gnutls_priority_t priority;
 };
+
+bool web_tls_authenticates(const struct web_tls *tls)
+{
+	return tls->client_auth == WEB_CLIENT_REQUIRE_AND_VERIFY &&
+	       (tls->has_ca || tls->allowed_sans_len);
+}
 
 struct web_tls *web_tls_ref(struct web_tls *tls)
 {
@@ -211,6 +218,7 @@ int web_tls_new(const struct web_tls_config *config, struct web_tls **tls, char 
 		return -ENOMEM;
 	made->references = 1;
 	made->client_auth = config->client_auth;
+	made->has_ca = config->client_ca || config->client_ca_file;
 	if (gnutls_certificate_allocate_credentials(&made->credentials) < 0)
 		return -ENOMEM;
 	r = tls_copy_sans(made, config);

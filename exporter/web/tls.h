@@ -10,6 +10,7 @@
 #ifndef WORKLOAD_WEB_TLS_H
 #define WORKLOAD_WEB_TLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <gnutls/gnutls.h>
@@ -31,6 +32,12 @@ int web_tls_new(const struct web_tls_config *config, struct web_tls **tls, char 
  * -EIO.
  */
 int web_tls_use(struct web_tls *tls, gnutls_session_t session);
+
+/*
+ * Whether each client whose handshake has succeeded has shown a certificate of a CA, or with a
+ * name, that the configuration has: not just of any CA of this machine.
+ */
+bool web_tls_authenticates(const struct web_tls *tls);
 
 struct web_tls *web_tls_ref(struct web_tls *tls);
 void web_tls_unref(struct web_tls *tls); /* NULL is nothing */

@@ -2,7 +2,8 @@
 /*
  * The table of features as the unit tests know it: those of the exporter; two that bring
  * nothing but a name, so that each test shows that nothing is asked of what is not there; one
- * with flags of each kind and a command; and one that counts scrapes.
+ * with flags of each kind and a command; one that counts scrapes; one that is off by default; and
+ * one that no flag names.
  */
 #include "base/units.h"
 #include "features/features.h"
@@ -126,9 +127,19 @@ static const struct feature feature_counted = {
 	.show_self = counted_show_self,
 };
 
+static const struct feature feature_on_request = {
+	.plan = { .name = "on_request", .optional = true, .supports = true },
+	.collector = true,
+};
+
+static const struct feature feature_nameless = {
+	.plan = { .name = "nameless", .supports = true },
+};
+
 const struct feature *const features_table[] = {
-	&feature_discovery, &feature_requests,          &feature_threads, &feature_mutex,
-	&feature_nothing,   &feature_nothing_to_scrape, &feature_made_up, &feature_counted,
+	&feature_discovery,  &feature_requests,          &feature_threads, &feature_mutex,
+	&feature_nothing,    &feature_nothing_to_scrape, &feature_made_up, &feature_counted,
+	&feature_on_request, &feature_nameless,
 };
 const size_t features_len = COUNT(features_table);
 _Static_assert(COUNT(features_table) <= LOADER_FEATURES_MAX,

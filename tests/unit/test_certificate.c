@@ -136,3 +136,37 @@ Test(certificate, one_that_is_broken_costs_no_memory)
 	cr_expect_eq(__lsan_do_recoverable_leak_check(), 0);
 #endif
 }
+
+/* Whether clients of a server with @auth, and with @ca as the only one it trusts, are known. */
+static bool authenticates(enum web_client_auth auth, char *ca, char *cert, char *key)
+{
+	const struct web_tls_config config = {
+		.enabled = true,
+		.cert = cert,
+		.key = key,
+		.client_ca = ca,
+		.client_auth = auth,
+		.min_version = WEB_TLS_1_2,
+		.max_version = WEB_TLS_1_3,
+	};
+	struct web_tls *tls = NULL;
+	char error[256] = "";
+	bool is;
+
+	cr_assert_eq(web_tls_new(&config, &tls, error, sizeof(error)), 0, "%s", error);
+	is = web_tls_authenticates(tls);
+	web_tls_unref(tls);
+	return is;
+}
+
+Test(certificate, only_one_of_a_ca_that_was_named_tells_who_a_client_is)
+{
+	_cleanup_(pair_free) struct pair pair = pair_make();
+	char cert[PEM_BYTES] = "", key[PEM_BYTES] = "";
+
+	pair_export(&pair, cert, key);
+	cr_expect(authenticates(WEB_CLIENT_REQUIRE_AND_VERIFY, cert, cert, key));
+	cr_expect_not(authenticates(WEB_CLIENT_VERIFY_IF_GIVEN, cert, cert, key));
+	cr_expect_not(authenticates(WEB_CLIENT_REQUIRE_ANY, NULL, cert, key));
+	cr_expect_not(authenticates(WEB_CLIENT_NONE, NULL, cert, key));
+}

@@ -270,6 +270,24 @@ Test(config, collectors_are_switched_on_and_off)
 	cr_expect_eq(enabled(PARSE("--collector.threads")), ALL);
 }
 
+static unsigned int features_of(struct outcome outcome)
+{
+	unsigned int features = config_features(&outcome.config);
+
+	cr_expect_eq(outcome.result, 0);
+	return features;
+}
+
+Test(config, what_is_optional_is_off_and_what_no_flag_names_is_on)
+{
+	unsigned int optional = 1U << (unsigned int)features_find("on_request");
+	unsigned int nameless = 1U << (unsigned int)features_find("nameless");
+
+	cr_expect_eq(features_of(PARSE("--log.level=info")) & (optional | nameless), nameless);
+	cr_expect_eq(features_of(PARSE("--collector.on_request")) & optional, optional);
+	cr_expect_eq(features_of(PARSE("--no-collector.on_request")) & optional, 0);
+}
+
 Test(config, collectors_that_make_no_sense_are_refused)
 {
 	expect_refused(PARSE("--no-collector.cpu"), "--no-collector.cpu", "unknown");

@@ -107,6 +107,18 @@ static void expect_at(struct site *site, const char *request, const char *status
 	expect_status(response, status);
 }
 
+static uint64_t refused(const struct site *site, const char *reason)
+{
+	size_t len;
+	const struct http_refusal_row *rows = http_server_refusals(site->server, &len);
+
+	for (size_t i = 0; i < len; i++)
+		if (!strcmp(rows[i].reason, reason))
+			return rows[i].refused;
+	cr_assert_fail("%s is no reason", reason);
+	return 0;
+}
+
 Test(routes, a_private_page_is_for_this_machine)
 {
 	struct site site = { 0 };
@@ -128,6 +140,8 @@ Test(routes, others_do_not_get_a_private_page_without_having_shown_who_they_are)
 	expect_at(&site, "HEAD /private" CLOSE, "403");
 	expect_at(&site, "GET /open" CLOSE, "200");
 	expect_at(&site, "GET /-/healthy" CLOSE, "200");
+	expect_at(&site, "GET /metrics" CLOSE, "200");
+	cr_expect_eq(refused(&site, "private"), 2, "counted before a page shows them");
 	site_stop(&site);
 }
 
