@@ -16,15 +16,16 @@
 /* What features have counted of a tree that has left `other` stays there. */
 static void tree_fold(const struct collector *collector, uint32_t tree)
 {
-	const struct retirement retirement = {
+	struct retirement retirement = {
 		.ledger = collector->ledger,
 		.handle = LEDGER_OTHER,
 		.tree = tree,
-		.now_ns = clock_monotonic_ns(),
 	};
 
-	if (registry_take_left_other(collector->registry, tree))
-		features_fold(collector->features, &retirement);
+	if (!registry_take_left_other(collector->registry, tree))
+		return;
+	retirement.now_ns = clock_monotonic_ns();
+	features_fold(collector->features, &retirement);
 }
 
 static void trees_fold(const struct collector *collector)
