@@ -39,8 +39,7 @@ const char *web_header_name(enum web_header header)
 	return header_names[header];
 }
 
-/* --- values, each read into a member of the type that is named; typed as in the toolkit --------
- */
+/* --- values: each is read into a member of the type that is named ---------------------------- */
 
 /* char *, the node's; NULL for an empty text. */
 static int value_text(void *member, const struct yaml_node *value, struct yaml_error *error)
@@ -169,17 +168,16 @@ static int read_version(void *member, const struct yaml_node *value, struct yaml
 }
 
 static int read_choices(struct web_choices *choices, const struct web_choice *all,
-			const char *expected, const struct yaml_node *value,
-			struct yaml_error *error)
+			const char *wrong, const struct yaml_node *value, struct yaml_error *error)
 {
 	if (value->kind != YAML_LIST)
 		return web_yaml_fail(error, value, "expected a list");
 	for (const struct yaml_node *item = value->first; item; item = item->next) {
-		const struct web_choice *choice =
-			web_choice_find(all, item->kind == YAML_TEXT ? item->text : "");
+		const char *name = item->kind == YAML_TEXT ? item->text : "";
+		const struct web_choice *choice = web_choice_find(all, name);
 
 		if (!choice)
-			return web_yaml_fail(error, item, "%s", expected);
+			return web_yaml_fail(error, item, "%s \"%.80s\"", wrong, name);
 		for (size_t i = 0; i < choices->len; i++)
 			if (choices->of[i] == choice)
 				return web_yaml_fail(error, item, "%s is given twice",
@@ -197,7 +195,8 @@ static int read_suites(void *member, const struct yaml_node *value, struct yaml_
 static int read_curves(void *member, const struct yaml_node *value, struct yaml_error *error)
 {
 	return read_choices(member, web_curves,
-			    "expected CurveP256, CurveP384, CurveP521 or X25519", value, error);
+			    "expected CurveP256, CurveP384, CurveP521 or X25519, not", value,
+			    error);
 }
 
 static int read_sans(void *member, const struct yaml_node *value, struct yaml_error *error)
