@@ -83,13 +83,13 @@ static uint64_t capabilities_needed(struct kernel *kernel)
 	return needed;
 }
 
-/* What feature @id needs besides @keep: the first of its sets with which it works. */
-static uint64_t capabilities_of_feature(const struct features *features, size_t id, uint64_t keep)
+/* Of @needs, which are feature @id's, the first set with which it works, besides @keep. */
+static uint64_t capabilities_of_feature(const struct features *features, size_t id,
+					const struct needs *needs, uint64_t keep)
 {
-	const struct needs *needs = features_needs(features, id);
 	uint64_t more = 0;
 
-	for (size_t i = 0; needs && i < needs->capabilities_len; i++) {
+	for (size_t i = 0; i < needs->capabilities_len; i++) {
 		more = needs->capabilities[i];
 		if (!capabilities_lower(keep | more) && !features_try(features, id))
 			break;
@@ -106,10 +106,12 @@ int confine_enter(struct confinement *confinement, struct kernel *kernel,
 	int r;
 
 	for (size_t id = 0; id < features_len; id++) {
-		if (!features_needs(features, id))
+		const struct needs *own = features_needs(features, id);
+
+		if (!own)
 			continue;
-		needs[needs_len++] = features_needs(features, id);
-		keep |= capabilities_of_feature(features, id, keep);
+		needs[needs_len++] = own;
+		keep |= capabilities_of_feature(features, id, own, keep);
 	}
 	r = capabilities_drop(keep, &confinement->user);
 	if (r) {

@@ -101,21 +101,33 @@ static void pair_export(const struct pair *pair, char *cert, char *key)
 		     0);
 }
 
-static int tls_try(char *cert, char *key)
+static struct web_tls_config config_of(char *cert, char *key)
 {
-	const struct web_tls_config config = {
+	return (struct web_tls_config){
 		.enabled = true,
 		.cert = cert,
 		.key = key,
 		.min_version = WEB_TLS_1_2,
 		.max_version = WEB_TLS_1_3,
 	};
-	struct web_tls *tls = NULL;
+}
+
+static int tls_make(const struct web_tls_config *config, struct web_tls **tls)
+{
 	char error[256] = "";
-	int r = web_tls_new(&config, &tls, error, sizeof(error));
+	int r = web_tls_new(config, tls, error, sizeof(error));
 
 	cr_expect_eq(!r, !*error, "%d with \"%s\"", r, error);
-	cr_expect_eq(!r, tls != NULL);
+	cr_expect_eq(!r, *tls != NULL);
+	return r;
+}
+
+static int tls_try(char *cert, char *key)
+{
+	const struct web_tls_config config = config_of(cert, key);
+	struct web_tls *tls = NULL;
+	int r = tls_make(&config, &tls);
+
 	web_tls_unref(tls);
 	return r;
 }
@@ -140,20 +152,13 @@ Test(certificate, one_that_is_broken_costs_no_memory)
 /* Whether clients of a server with @auth, and with @ca as the only one it trusts, are known. */
 static bool authenticates(enum web_client_auth auth, char *ca, char *cert, char *key)
 {
-	const struct web_tls_config config = {
-		.enabled = true,
-		.cert = cert,
-		.key = key,
-		.client_ca = ca,
-		.client_auth = auth,
-		.min_version = WEB_TLS_1_2,
-		.max_version = WEB_TLS_1_3,
-	};
+	struct web_tls_config config = config_of(cert, key);
 	struct web_tls *tls = NULL;
-	char error[256] = "";
 	bool is;
 
-	cr_assert_eq(web_tls_new(&config, &tls, error, sizeof(error)), 0, "%s", error);
+	config.client_ca = ca;
+	config.client_auth = auth;
+	cr_assert_eq(tls_make(&config, &tls), 0);
 	is = web_tls_authenticates(tls);
 	web_tls_unref(tls);
 	return is;
