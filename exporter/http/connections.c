@@ -197,6 +197,16 @@ bool http_connections_end_answer(struct http_connections *connections,
 	return true;
 }
 
+uint64_t http_connections_late_ms(const struct http_connections *connections,
+				  const struct http_origin *asking, uint64_t now_ms)
+{
+	const struct http_connection *victim = connections_victim(connections, HTTP_STAGE_ANSWER,
+								  asking, now_ms);
+	uint64_t lateness_ms = victim ? connection_lateness_ms(victim, now_ms) : LATE_MS;
+
+	return lateness_ms < LATE_MS ? now_ms + LATE_MS - lateness_ms : UINT64_MAX;
+}
+
 bool http_connections_are_closing(const struct http_connections *connections)
 {
 	const struct http_connection *connection;

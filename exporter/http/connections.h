@@ -92,6 +92,10 @@ void http_connections_stage(struct http_connections *connections,
 bool http_connections_end_answer(struct http_connections *connections,
 				 const struct http_origin *asking, uint64_t now_ms);
 
+/* When the latest of those that give way may be late; UINT64_MAX: it is now, or there is none. */
+uint64_t http_connections_late_ms(const struct http_connections *connections,
+				  const struct http_origin *asking, uint64_t now_ms);
+
 /* Whether a page is to be made for another first, whose origin has fewer answers under way. */
 bool http_connections_poorer_wait(const struct http_connections *connections,
 				  const struct http_origin *asking);

@@ -11,8 +11,6 @@
 #include "http/listen.h"
 #include "http/response.h"
 
-#define ROOM_WAIT_NS (1000 * NS_PER_MS) /* for room for a page; then 503 */
-
 static uint64_t now_ms(void)
 {
 	return clock_monotonic_ns() / NS_PER_MS;
@@ -121,6 +119,7 @@ void http_handler_completed(void *arg, struct MHD_Connection *connection, void *
 	turn_sent(handler, turn);
 	enter_stage(handler, turn->record, HTTP_STAGE_IDLE);
 	http_turn_free(turn);
+	http_turns_wake(&handler->turns, HTTP_WAIT_ROOM);
 }
 
 /* --- pages ---------------------------------------------------------------------------------- */
@@ -209,10 +208,12 @@ static int make_page(struct http_handler *handler, const struct http_turn *turn,
 	return r;
 }
 
+/* The others look again: which of them goes first, and what gives way to it, may be another. */
 static void stop_waiting(struct http_handler *handler, struct http_turn *turn)
 {
 	http_turn_wait(turn, HTTP_WAIT_NOTHING);
 	enter_stage(handler, turn->record, HTTP_STAGE_ANSWER);
+	http_turns_wake(&handler->turns, HTTP_WAIT_ROOM);
 }
 
 static enum MHD_Result send_failure(const struct http_handler *handler,
@@ -249,12 +250,13 @@ static enum MHD_Result answer_page(struct http_handler *handler, struct http_tur
 				   const struct http_route *route)
 {
 	struct http_page page = { 0 };
-	int r = make_page(handler, turn, route, &page);
+	int r;
 
-	if (r == -EAGAIN && clock_monotonic_ns() - turn->arrived_ns < ROOM_WAIT_NS) {
-		http_turn_wait(turn, HTTP_WAIT_ROOM);
+	if (http_turn_line_up(turn, handler->connections))
 		return MHD_YES;
-	}
+	r = make_page(handler, turn, route, &page);
+	if (r == -EAGAIN && http_turn_wait_for_room(turn, handler->connections))
+		return MHD_YES;
 	if (!r)
 		handler->page_bytes = page.body->bytes.len;
 	return finish(handler, turn, r, &page);
@@ -268,18 +270,16 @@ static enum MHD_Result send_later(struct http_handler *handler, struct http_turn
 	bool fits = body->senders || bytes_have_room(handler, body->bytes.len);
 	struct http_page page;
 
+	if (http_turn_line_up(turn, handler->connections))
+		return MHD_YES;
 	if (fits && answers_have_room(handler, asking)) {
 		page = http_turn_take_page(turn);
 		return finish(handler, turn, 0, &page);
 	}
 	if (!fits && !http_connections_are_closing(handler->connections))
 		http_connections_end_answer(handler->connections, asking, now_ms());
-	if (clock_monotonic_ns() - turn->answered_ns < ROOM_WAIT_NS) {
-		if (turn->wait != HTTP_WAIT_ROOM)
-			enter_stage(handler, turn->record, HTTP_STAGE_WAIT);
-		http_turn_wait(turn, HTTP_WAIT_ROOM);
+	if (http_turn_wait_for_room(turn, handler->connections))
 		return MHD_YES;
-	}
 	page = http_turn_take_page(turn);
 	http_body_unref(page.body);
 	return finish(handler, turn, -EAGAIN, NULL);
@@ -332,6 +332,7 @@ static enum MHD_Result ask_later(struct http_handler *handler, struct http_turn 
 		http_turn_displace(victim);
 	enter_stage(handler, turn->record, HTTP_STAGE_LATER);
 	http_turn_wait(turn, HTTP_WAIT_LATER);
+	http_turns_wake(&handler->turns, HTTP_WAIT_ROOM); /* none lets it go first any more */
 	return MHD_YES;
 }
 

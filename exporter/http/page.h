@@ -90,7 +90,8 @@ void http_later_answer(struct http_later *later, const struct http_page *page);
 
 /*
  * Fills @page, which is all zeros. 0; HTTP_LATER; -errno is answered with 503, and @page is then
- * untouched; with -EAGAIN it is asked for again, but for one that may come later.
+ * untouched; with -EAGAIN it is asked for again once other answers have begun or ended, but for one
+ * that may come later.
  * HEAD requests are asked for in the same way.
  */
 typedef int (*http_page_fn)(void *arg, const struct http_request *request, struct http_page *page);

@@ -22,7 +22,8 @@
 #define CONNECTION_MEMORY_BYTES ((size_t)16384) /* bounds the headers: 431 beyond */
 #define IDLE_DEFAULT_MS 120000U
 #define DEADLINE_DEFAULT_MS 20000U
-/* For what libmicrohttpd 0.9.75 would have us look all the time, and how long until it is that. */
+/* A TLS handshake at which libmicrohttpd 0.9.75 would look all the time, and when it has stalled.
+ */
 #define POLL_MS 5
 #define STALLED_MS 250U
 /* What a client that takes nothing can keep in the kernel, which counts it as the exporter's
@@ -101,6 +102,7 @@ static void server_disconnected(struct http_server *server, struct http_connecti
 	web_tls_unref(server->retired);
 	server->retired = record->tls;
 	http_connections_remove(&server->connections, record);
+	http_turns_wake(&server->handler.turns, HTTP_WAIT_ROOM);
 }
 
 static void server_on_connection(void *arg, struct MHD_Connection *connection, void **context,
@@ -335,19 +337,16 @@ int http_server_start(const struct http_server_options *options, struct http_ser
 /* --- the loop ------------------------------------------------------------------------------- */
 
 /*
- * libmicrohttpd wants to be run again at once while a request waits for room for its answer, and
- * also while a TLS handshake waits for its client, which wakes the loop: now and then is enough.
+ * libmicrohttpd wants to be run again at once while a TLS handshake waits for its client, which
+ * wakes the loop: now and then is enough.
  */
 static bool server_may_wait(const struct http_server *server)
 {
 	const struct http_connection *oldest = http_connections_oldest(&server->connections,
 								       HTTP_STAGE_REQUEST);
-	const size_t *waiting = server->handler.turns.waiting;
 
-	if (waiting[HTTP_WAIT_RUN])
-		return false;
-	return waiting[HTTP_WAIT_ROOM] || (guard_has_tls(server->guard) && oldest &&
-					   server_now_ms() - oldest->since_ms > STALLED_MS);
+	return !server->handler.turns.waiting[HTTP_WAIT_RUN] && guard_has_tls(server->guard) &&
+	       oldest && server_now_ms() - oldest->since_ms > STALLED_MS;
 }
 
 /* When libmicrohttpd wants to be run again: so long after its last run. */
@@ -381,7 +380,7 @@ static void server_run_guard(struct http_server *server)
 	if (server->checker_watch.fd < 0)
 		return;
 	if (guard_run(server->guard))
-		http_turns_checked(&server->handler.turns);
+		http_turns_wake(&server->handler.turns, HTTP_WAIT_CHECK);
 	if (guard_is_deaf(server->guard)) {
 		loop_forget(server->loop, &server->checker_watch);
 		server->checker_watch.fd = -1;
@@ -396,19 +395,24 @@ const struct http_refusal_row *http_server_refusals(const struct http_server *se
 
 int http_server_run(struct http_server *server)
 {
+	struct http_turns *turns = &server->handler.turns;
+	size_t waiting;
+
 	server->woken = false;
 	web_tls_unref(server->retired);
 	server->retired = NULL;
 	server_run_guard(server);
 	http_connections_expire(&server->connections, server_now_ms());
 	server_accept(server);
-	http_turns_review(&server->handler.turns, clock_monotonic_ns());
+	http_turns_review(turns, clock_monotonic_ns());
 	server_count(server);
-	server->handler.turns.resumed = false;
+	turns->resumed = false;
 	MHD_run(server->daemon);
 	server->ran_ns = clock_monotonic_ns();
-	return server->listener_gone ? -ESHUTDOWN
-				     : (int)server->handler.turns.waiting[HTTP_WAIT_RUN];
+	waiting = turns->waiting[HTTP_WAIT_RUN];
+	if (turns->resumed)
+		waiting += turns->waiting[HTTP_WAIT_ROOM];
+	return server->listener_gone ? -ESHUTDOWN : (int)waiting;
 }
 
 /* One that is not watched is as if it had been forgotten. */

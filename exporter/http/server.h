@@ -47,9 +47,9 @@ int http_server_start(const struct http_server_options *options, struct http_ser
 uint64_t http_server_due_ns(const struct http_server *server);
 
 /*
- * Returns how many requests have come that wait for the next run, which is due at once. While it is
- * 0, no answer that was made before will do for any request to come. -ESHUTDOWN if a socket does
- * not listen any more: another process has shut it down (ss -K, or one that shares it).
+ * Returns how many requests wait for the next run, which is due at once. While it is 0, no answer
+ * that was made before will do for any request to come. -ESHUTDOWN if a socket does not listen any
+ * more: another process has shut it down (ss -K, or one that shares it).
  */
 int http_server_run(struct http_server *server);
 

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/units.h"
 
+#define ROOM_WAIT_MS 1000 /* for room for a page; then 503 */
+
 void http_turns_init(struct http_turns *turns, struct loop *loop)
 {
 	*turns = (struct http_turns){ .loop = loop };
@@ -31,6 +33,7 @@ struct http_turn *http_turn_new(struct http_turns *turns, struct MHD_Connection 
 	turn->turns = turns;
 	turn->connection = connection;
 	turn->record = record;
+	turn->due_ns = UINT64_MAX;
 	turn->client.fd = -1;
 	turns->waiting[HTTP_WAIT_NOTHING]++;
 	return turn;
@@ -99,17 +102,42 @@ void http_turn_wait(struct http_turn *turn, enum http_wait wait)
 	turn->turns->waiting[turn->wait]--;
 	turn->turns->waiting[wait]++;
 	turn->wait = wait;
-	if (wait != HTTP_WAIT_CHECK && wait != HTTP_WAIT_LATER)
+	if (wait == HTTP_WAIT_NOTHING || wait == HTTP_WAIT_RUN)
 		return;
 	turn_suspend(turn);
 	/* A client that sends no more may still want what is there in a moment. */
-	turn_watch_client(turn, wait == HTTP_WAIT_CHECK ? LOOP_BROKEN : LOOP_ENDED);
+	turn_watch_client(turn, wait == HTTP_WAIT_LATER ? LOOP_ENDED : LOOP_BROKEN);
+}
+
+bool http_turn_wait_for_room(struct http_turn *turn, struct http_connections *connections)
+{
+	const uint64_t now_ms = clock_monotonic_ns() / NS_PER_MS;
+	const uint64_t end_ms = turn->arrived_ns / NS_PER_MS + ROOM_WAIT_MS;
+	uint64_t late_ms = http_connections_late_ms(connections, &turn->record->origin, now_ms);
+
+	if (now_ms >= end_ms)
+		return false;
+	turn->due_ns = (late_ms < end_ms ? late_ms : end_ms) * NS_PER_MS;
+	if (turn->record->stage != HTTP_STAGE_WAIT)
+		http_connections_stage(connections, turn->record, HTTP_STAGE_WAIT, now_ms);
+	http_turn_wait(turn, HTTP_WAIT_ROOM);
+	return true;
+}
+
+bool http_turn_line_up(struct http_turn *turn, struct http_connections *connections)
+{
+	bool waits = turn->wait != HTTP_WAIT_ROOM && turn->turns->waiting[HTTP_WAIT_ROOM] &&
+		     http_turn_wait_for_room(turn, connections);
+
+	if (waits)
+		http_turns_wake(turn->turns, HTTP_WAIT_ROOM);
+	return waits;
 }
 
 void http_turn_late(struct http_turn *turn, const struct http_route *route)
 {
 	turn->route = route;
-	turn->deadline_ns = clock_monotonic_ns() + route->later_ms * NS_PER_MS;
+	turn->due_ns = clock_monotonic_ns() + route->later_ms * NS_PER_MS;
 	TAILQ_INSERT_TAIL(&turn->turns->late, turn, late_link);
 }
 
@@ -179,7 +207,7 @@ void http_turn_displace(struct http_turn *turn)
 
 void http_turn_answered(struct http_turn *turn, const struct http_page *page)
 {
-	turn->answered_ns = clock_monotonic_ns();
+	turn->arrived_ns = clock_monotonic_ns();
 	turn->end = page ? HTTP_LATER_ANSWERED : HTTP_LATER_FAILED;
 	if (page)
 		turn->page = *page;
@@ -206,13 +234,13 @@ void http_turn_free(struct http_turn *turn)
 
 /* --- all turns -------------------------------------------------------------------------------- */
 
-void http_turns_checked(struct http_turns *turns)
+void http_turns_wake(struct http_turns *turns, enum http_wait wait)
 {
 	struct http_turn *turn, *next;
 
 	for (turn = TAILQ_FIRST(&turns->suspended); turn; turn = next) {
 		next = TAILQ_NEXT(turn, link);
-		if (turn->wait == HTTP_WAIT_CHECK)
+		if (turn->wait == wait)
 			turn_resume(turn);
 	}
 }
@@ -229,8 +257,7 @@ static struct http_turn *turns_over(const struct http_turns *turns, uint64_t now
 
 	TAILQ_FOREACH(turn, &turns->suspended, link)
 	{
-		if (http_turn_is_over(turn) ||
-		    (turn->wait == HTTP_WAIT_LATER && turn->deadline_ns <= now_ns))
+		if (http_turn_is_over(turn) || turn->due_ns <= now_ns)
 			return turn;
 	}
 	return NULL;
@@ -255,8 +282,8 @@ uint64_t http_turns_due_ns(const struct http_turns *turns)
 
 	TAILQ_FOREACH(turn, &turns->suspended, link)
 	{
-		if (turn->wait == HTTP_WAIT_LATER && turn->deadline_ns < first_ns)
-			first_ns = turn->deadline_ns;
+		if (turn->due_ns < first_ns)
+			first_ns = turn->due_ns;
 	}
 	return first_ns;
 }

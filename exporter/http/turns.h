@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Turns: requests from their headers until they are answered or given up, and what each waits for
- * meanwhile. A request that waits for its password, or for a page that comes later, is suspended:
- * libmicrohttpd does not look at its connection, and nothing polls.
+ * meanwhile. A request that waits for more than the next run is suspended: libmicrohttpd does not
+ * look at its connection, and nothing polls.
  */
 #ifndef WORKLOAD_HTTP_TURNS_H
 #define WORKLOAD_HTTP_TURNS_H
@@ -23,7 +23,7 @@
 enum http_wait {
 	HTTP_WAIT_NOTHING,
 	HTTP_WAIT_RUN, /* the next run, with all others that have come in this one */
-	HTTP_WAIT_ROOM, /* until there is room for its page */
+	HTTP_WAIT_ROOM, /* until there is room for its page: suspended until there may be */
 	HTTP_WAIT_CHECK, /* until its password has been compared: suspended */
 	HTTP_WAIT_LATER, /* until its page is there: suspended */
 	HTTP_WAITS,
@@ -46,14 +46,13 @@ struct http_turn {
 	struct http_turns *turns;
 	struct MHD_Connection *connection;
 	struct http_connection *record; /* what the server keeps of it */
-	uint64_t arrived_ns; /* when it was admitted; 0: not yet */
+	uint64_t arrived_ns; /* when it was admitted, or then its late page came; 0: not yet */
 	enum http_wait wait;
 	bool admitted;
 	bool suspended;
 	bool left; /* its client has, meanwhile */
 	const struct http_route *route; /* whose page comes later; NULL: of none, or it is sent */
-	uint64_t deadline_ns; /* of that */
-	uint64_t answered_ns; /* when it was there */
+	uint64_t due_ns; /* when it is woken if nothing comes before; UINT64_MAX: not then */
 	enum http_later_end end;
 	struct http_page page; /* once it is HTTP_LATER_ANSWERED; owned */
 	struct loop_watch client; /* meanwhile */
@@ -79,8 +78,20 @@ struct http_connection *http_record_of(struct MHD_Connection *connection);
 struct http_turn *http_turn_new(struct http_turns *turns, struct MHD_Connection *connection);
 void http_turn_free(struct http_turn *turn);
 
-/* From now on the request waits for @wait: suspended where that says so. */
+/* From now on the request waits for @wait: suspended where that says so, until turn->due_ns. */
 void http_turn_wait(struct http_turn *turn, enum http_wait wait);
+
+/*
+ * It waits for room for its page, and looks again when an answer has begun or ended, or may be so
+ * late that it gives way. False: it has waited for so long that it is to be refused.
+ */
+bool http_turn_wait_for_room(struct http_turn *turn, struct http_connections *connections);
+
+/*
+ * The same for one that comes while others wait: it waits with them, and all look again in the next
+ * run, the oldest first. False as well where none waits.
+ */
+bool http_turn_line_up(struct http_turn *turn, struct http_connections *connections);
 
 /* Whether its client has gone, or its connection was shut: for another one, or at a deadline. */
 bool http_turn_is_over(const struct http_turn *turn);
@@ -103,8 +114,8 @@ void http_turn_answered(struct http_turn *turn, const struct http_page *page);
 /* Nothing comes later any more: its page, if there is one, is the caller's. */
 struct http_page http_turn_take_page(struct http_turn *turn);
 
-/* Wakes those that wait for a password. */
-void http_turns_checked(struct http_turns *turns);
+/* Wakes those that are suspended for @wait, the one that has been so for the longest time first. */
+void http_turns_wake(struct http_turns *turns, enum http_wait wait);
 
 /* Wakes those whose connection was shut, or whose time is over. */
 void http_turns_review(struct http_turns *turns, uint64_t now_ns);

@@ -140,6 +140,8 @@ Test(connections, for_its_own_sake_only_a_late_answer_is_ended)
 	struct http_connection *second = add(&connections, &here, HTTP_STAGE_ANSWER, 50);
 
 	cr_expect_not(http_connections_end_answer(&connections, &here, 200), "none is late");
+	cr_expect_eq(http_connections_late_ms(&connections, &here, 200), 230, "taken for 200 ms");
+	cr_expect_eq(http_connections_late_ms(&connections, &here, 230), UINT64_MAX, "it is");
 	cr_expect_not(http_connections_are_closing(&connections));
 	cr_expect(http_connections_end_answer(&connections, &here, 250));
 	cr_expect(first->closing && !second->closing);

@@ -157,22 +157,6 @@ Test(http_pages, a_page_for_which_there_is_no_room_is_not_made_until_there_is)
 	expect_scrape(&site);
 }
 
-Test(http_pages, a_page_for_which_there_is_never_room_is_unavailable)
-{
-	_cleanup_(site_stop) struct site site = { .page_error = -EAGAIN };
-	char response[4096];
-	int64_t began_ms;
-
-	site_start(&site);
-	began_ms = now_ms();
-	exchange(&site, "GET /metrics" CLOSE, response, sizeof(response));
-	expect_status(response, "503");
-	expect_body(response, "Too many requests at the same time.\n");
-	cr_expect_geq(now_ms() - began_ms, 900);
-	cr_expect_lt(now_ms() - began_ms, 5000);
-	cr_expect_lt(site.asked, 1000, "it waits, and does not spin");
-}
-
 Test(http_pages, a_client_that_leaves_while_there_is_no_room_is_forgotten)
 {
 	_cleanup_(site_stop) struct site site = { .page_error = -EAGAIN };
