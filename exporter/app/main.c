@@ -160,7 +160,10 @@ static int measure_start(struct app *app)
 	int r;
 
 	privileges_read(PROC_ROOT, &app->privileges); /* where unknown, reasons say less */
+	/* libbpf reads the types of the kernel, 7 MB, for each object anew. */
+	memory_return_large_blocks();
 	r = features_load(app);
+	memory_keep_large_blocks();
 	if (r) {
 		log_error(&app->log, "cannot load: %s", strerror(-r));
 		return r;

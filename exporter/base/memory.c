@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 #include "base/text.h"
 
 #define TEXT_BYTES 8192
+#define RETURNED_BYTES (128 << 10) /* what glibc begins with */
+#define KEPT_BYTES (32 << 20) /* the most that glibc takes: of a page that is larger */
 #define NO_LIMIT (1ULL << 62) /* version 1 writes the largest number of pages, in bytes */
 
 /* Where a version keeps what. */
@@ -184,4 +187,16 @@ int memory_limit_read(const char *proc_root, const char *cgroup_root, struct mem
 	/* The controller is in one hierarchy only: version 1's, if that is mounted. */
 	r = limit_read_as(&version_1, true, text, cgroup_root, out);
 	return r ? limit_read_as(&version_2, false, text, cgroup_root, out) : 0;
+}
+
+void memory_return_large_blocks(void)
+{
+	mallopt(M_MMAP_THRESHOLD, RETURNED_BYTES);
+	mallopt(M_TRIM_THRESHOLD, RETURNED_BYTES);
+}
+
+void memory_keep_large_blocks(void)
+{
+	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 }

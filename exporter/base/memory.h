@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much memory this process and what it has made in the kernel may take (cgroups). */
+/* How much memory this process and what it has made in the kernel may take, and what it keeps. */
 #ifndef WORKLOAD_BASE_MEMORY_H
 #define WORKLOAD_BASE_MEMORY_H
 
@@ -17,5 +17,13 @@ struct memory_limit {
  * 0; -errno: nothing can be read, or no limit is known; then *@out is untouched.
  */
 int memory_limit_read(const char *proc_root, const char *cgroup_root, struct memory_limit *out);
+
+/*
+ * What becomes of large blocks that are freed: they go back to the kernel at once, or stay for
+ * those to come. glibc alone takes them to be kept as soon as one has been freed (mallopt(3),
+ * "Dynamic mmap threshold").
+ */
+void memory_return_large_blocks(void);
+void memory_keep_large_blocks(void);
 
 #endif
