@@ -25,7 +25,7 @@ DEPS_TEST := g++ libcriterion-dev libclang-rt-dev python3 python3-pytest python3
              openssl systemd musl-tools golang-go postgresql mariadb-server mariadb-client \
              gunicorn php-fpm php-curl apache2-bin libtomcat10-embed-java libtomcat10-java memcached \
              varnish erlang-base nghttp2-client haproxy rsyslog python3-pyftpdlib python3-websockets \
-             python3-grpcio
+             python3-grpcio libdw-dev
 DEPS_BENCH := bpftrace libbpf-tools util-linux
 # npm may have come with another nodejs than Debian's.
 DEPS_DASHBOARDS := python3-yaml $(if $(shell command -v npm),,nodejs npm)
@@ -142,7 +142,7 @@ demo: ## a thread-pool service under load, watched live in this terminal
 
 # What starts no exporter runs beside what does; all of it runs whatever fails, and ends with a table.
 # Attacks mostly wait, and come first: beside what computes most.
-TESTS_PURE := test-unit test-fuzz
+TESTS_PURE := test-unit test-unwind test-fuzz
 TESTS_REAL := test-hostile test-bpf test-services test-live-syscall
 
 test: deps-test ## unit, machine, live and dashboard tests: what a change has to pass
@@ -290,6 +290,15 @@ $(BUILD)/workloads/%_static: tests/workloads/%.c Makefile
 
 test-unit: $(BUILD)/unit_tests ## unit tests under ASan and UBSan
 	$(Q)$(GUARD) --processes $(BUILD)/unit_tests --jobs $(CPUS)
+
+# Tables against libdw, which the exporter does not use.
+$(BUILD)/unwind_oracle: tests/unwind/oracle.c $(patsubst %.c,$(BUILD)/%.o,$(wildcard exporter/unwind/*.c))
+	$(if $(Q),@echo "  CC     $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $^ -ldw -lelf -o $@
+
+.PHONY: test-unwind
+test-unwind: $(BUILD)/unwind_oracle ## unwind tables of every program and library of this machine, by libdw's word
+	$(Q)$(GUARD) --processes $(BUILD)/unwind_oracle $(wildcard /usr/bin /usr/sbin /usr/lib /usr/libexec)
 
 .PHONY: mutants test-mutants
 test-mutants: MUTANTS := --every 10

@@ -26,6 +26,7 @@ ROOMS = {
     ],
     "exporter/base": [],
     "exporter/identity": ["bpf/abi", "exporter/base"],
+    "exporter/unwind": ["bpf/abi", "exporter/base"],
     "exporter/model": ["bpf/abi", "exporter/base", "exporter/identity"],
     "exporter/security": ["exporter/base", "exporter/identity"],
     "exporter/helpers": ["exporter/base", "exporter/security"],

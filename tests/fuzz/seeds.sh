@@ -4,7 +4,7 @@
 set -euo pipefail
 
 out=$1
-mkdir -p "$out/functions" "$out/certificate"
+mkdir -p "$out/functions" "$out/certificate" "$out/unwind"
 source='int f(void) { return 1; } int pthread_mutex_lock(void) { return f(); }
 int pthread_mutex_unlock(void) { return 2; } void _start(void) { pthread_mutex_lock(); }'
 linker=-Wl,-z,noseparate-code,-z,norelro,-z,max-page-size=64,--build-id=none
@@ -12,6 +12,16 @@ small=(-x c -O1 -nostdlib -fno-asynchronous-unwind-tables "$linker")
 "${CC:-gcc}" "${small[@]}" -shared -fPIC - -o "$out/functions/library" <<< "$source"
 "${CC:-gcc}" "${small[@]}" -static - -o "$out/functions/program" <<< "$source"
 "${CC:-gcc}" "${small[@]}" -shared -fPIC -s - -o "$out/functions/stripped" <<< "$source"
+
+# Frame information of real compilers: as it is, and in a small ELF file.
+framed=(-x c -O1 -nostdlib -fasynchronous-unwind-tables -shared -fPIC "$linker")
+"${CC:-gcc}" "${framed[@]}" - -o "$out/framed" <<< "$source"
+objcopy -O binary -j .eh_frame "$out/framed" "$out/frames"
+for machine in '\0' '\1'; do
+	{ printf '%b' "$machine"; cat "$out/frames"; } > "$out/unwind/frames${machine#?}"
+done
+{ printf '\2'; cat "$out/framed"; } > "$out/unwind/file"
+rm "$out/framed" "$out/frames"
 
 names='subjectAltName=DNS:a.example,IP:10.0.0.1,IP:2001:db8::1,URI:spiffe://x/y,email:a@example.org'
 certificate() { # name, and what key it has

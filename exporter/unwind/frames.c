@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwind/frames.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH_IS_LONG 0xffffffffU /* eight bytes of length follow */
+#define FORM_MASK 0x0f /* of an encoding: how the number is written */
+
+struct entry {
+	struct reader body; /* behind its id */
+	uint64_t at; /* of its id in the section: what ids count back from */
+	uint64_t id; /* 0: a CIE, else how far before `at` the CIE of the function is */
+};
+
+static uint64_t offset_of(const struct frames_section *section, const struct reader *reader)
+{
+	return (uint64_t)(reader->at - section->bytes);
+}
+
+/* Room for one more at the end of *@array, of at most @max. 0, -E2BIG or -ENOMEM. */
+static int grow(void **array, size_t len, size_t *size, size_t max, size_t bytes)
+{
+	size_t wanted = *size ? 2 * *size : 64;
+	void *grown;
+
+	if (len < *size)
+		return 0;
+	if (len >= max)
+		return -E2BIG;
+	grown = reallocarray(*array, wanted, bytes);
+	if (!grown)
+		return -ENOMEM;
+	*array = grown;
+	*size = wanted;
+	return 0;
+}
+
+/* The next entry of @reader. False at the end, and at what is none. */
+static bool entry_next(const struct frames_section *section, struct reader *reader,
+		       struct entry *entry)
+{
+	uint64_t len = reader_number(reader, 4);
+
+	if (len == LENGTH_IS_LONG)
+		len = reader_number(reader, 8);
+	if (!len || reader->bad)
+		return false;
+	entry->at = offset_of(section, reader);
+	entry->body = reader_part(reader, len);
+	entry->id = reader_number(&entry->body, 4);
+	return !reader->bad && !entry->body.bad;
+}
+
+/* --- what functions have in common ----------------------------------------------------------- */
+
+/*
+ * What follows the letter `z`: letters say what its data are. 0; -EINVAL for a letter of later, as
+ * what it has put before the others is not known.
+ */
+static int common_augment(struct cfi_common *common, const char *letters, struct reader data)
+{
+	for (; *letters; letters++) {
+		switch (*letters) {
+		case 'R':
+			common->encoding = (uint8_t)reader_number(&data, 1);
+			break;
+		case 'S':
+			common->signal = true;
+			break;
+		case 'L':
+			reader_number(&data, 1);
+			break;
+		case 'P': /* only to get behind it: wherever it leads, it is not followed */
+			reader_pointer(&data, reader_number(&data, 1) & FORM_MASK, 0);
+			break;
+		case 'B': /* arm64: which key signs return addresses */
+		case 'G': /* and that the stack is tagged */
+			break;
+		default:
+			return -EINVAL;
+		}
+	}
+	return data.bad ? -EINVAL : 0;
+}
+
+static int common_parse(const struct frames_section *section, struct reader body,
+			struct cfi_common *common)
+{
+	uint64_t version = reader_number(&body, 1);
+	const char *letters = reader_text(&body);
+	int r = 0;
+
+	*common = (struct cfi_common){ .machine = section->machine };
+	if (!letters || (version != 1 && version != 3))
+		return -EINVAL;
+	common->code_factor = reader_uleb(&body);
+	common->data_factor = reader_sleb(&body);
+	if ((version == 1 ? reader_number(&body, 1) : reader_uleb(&body)) != section->machine->ra)
+		return -EINVAL;
+	common->augmented = *letters == 'z';
+	if (common->augmented)
+		r = common_augment(common, letters + 1, reader_part(&body, reader_uleb(&body)));
+	else if (*letters)
+		r = -EINVAL;
+	return r || body.bad ? -EINVAL : cfi_common_run(common, body);
+}
+
+/* 0, -E2BIG or -ENOMEM. One that is not understood is kept, for the functions that refer to it. */
+static int common_read(const struct frames_section *section, struct frames *frames,
+		       const struct entry *entry, uint64_t at)
+{
+	struct frames_common *common;
+	int r = grow((void **)&frames->commons, frames->commons_len, &frames->commons_size,
+		     FRAMES_COMMONS_MAX, sizeof(*common));
+
+	if (r)
+		return r;
+	common = &frames->commons[frames->commons_len++];
+	*common = (struct frames_common){ .at = at };
+	common->bad = common_parse(section, entry->body, &common->cfi);
+	return 0;
+}
+
+/* What a function refers to is before it; NULL: it is no CIE. */
+static const struct frames_common *common_find(const struct frames *frames, uint64_t at)
+{
+	size_t from = 0, to = frames->commons_len;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (frames->commons[middle].at == at)
+			return &frames->commons[middle];
+		if (frames->commons[middle].at < at)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return NULL;
+}
+
+/* --- functions ------------------------------------------------------------------------------- */
+
+/* 0; -EINVAL for what is no function, or one that was left out when the program was linked. */
+static int function_parse(const struct frames_section *section, const struct cfi_common *common,
+			  struct reader body, struct frames_function *function)
+{
+	uint64_t address = section->address + offset_of(section, &body), bytes;
+
+	function->begin = reader_pointer(&body, common->encoding, address);
+	bytes = reader_pointer(&body, common->encoding & FORM_MASK, 0);
+	if (common->augmented)
+		reader_part(&body, reader_uleb(&body));
+	function->code = body;
+	return body.bad || !function->begin || !bytes ||
+			       __builtin_add_overflow(function->begin, bytes, &function->end)
+		       ? -EINVAL
+		       : 0;
+}
+
+/* 0, -E2BIG or -ENOMEM. */
+static int function_read(const struct frames_section *section, struct frames *frames,
+			 const struct entry *entry)
+{
+	const struct frames_common *common = common_find(frames, entry->at - entry->id);
+	struct frames_function *function;
+	int r = grow((void **)&frames->functions, frames->functions_len, &frames->functions_size,
+		     FRAMES_FUNCTIONS_MAX, sizeof(*function));
+
+	if (r)
+		return r;
+	function = &frames->functions[frames->functions_len];
+	if (!common || common->bad ||
+	    function_parse(section, &common->cfi, entry->body, function)) {
+		frames->bad++;
+		return 0;
+	}
+	function->common = (size_t)(common - frames->commons);
+	frames->functions_len++;
+	return 0;
+}
+
+static int function_compare(const void *a, const void *b)
+{
+	const struct frames_function *left = a, *right = b;
+
+	return left->begin < right->begin ? -1 : left->begin > right->begin;
+}
+
+/* Of two that overlap the one that begins first is kept. */
+static void functions_order(struct frames *frames)
+{
+	struct frames_function *functions = frames->functions;
+	size_t kept = 0;
+
+	if (frames->functions_len)
+		qsort(functions, frames->functions_len, sizeof(*functions), function_compare);
+	for (size_t i = 0; i < frames->functions_len; i++)
+		if (!kept || functions[i].begin >= functions[kept - 1].end)
+			functions[kept++] = functions[i];
+	frames->bad += frames->functions_len - kept;
+	frames->functions_len = kept;
+}
+
+int frames_read(const struct frames_section *section, struct frames *frames)
+{
+	struct reader reader = { section->bytes, section->bytes + section->len, false };
+	struct entry entry;
+	uint64_t at = 0;
+	int r = 0;
+
+	while (!r && entry_next(section, &reader, &entry)) {
+		r = entry.id ? function_read(section, frames, &entry)
+			     : common_read(section, frames, &entry, at);
+		at = offset_of(section, &reader);
+	}
+	functions_order(frames);
+	return r;
+}
+
+void frames_free(struct frames *frames)
+{
+	free(frames->commons);
+	free(frames->functions);
+	*frames = (struct frames){ 0 };
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The entries of a section .eh_frame: what functions have in common (CIE), and functions (FDE), as
+ * in LSB 5.0, 10.6.1. The bytes are hostile.
+ */
+#ifndef WORKLOAD_UNWIND_FRAMES_H
+#define WORKLOAD_UNWIND_FRAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/cfi.h"
+#include "unwind/reader.h"
+
+#define FRAMES_FUNCTIONS_MAX (2U << 20) /* ClickHouse has some hundred thousand */
+#define FRAMES_COMMONS_MAX (64U << 10) /* linkers keep a handful */
+
+struct frames_section {
+	const uint8_t *bytes; /* borrowed */
+	size_t len;
+	uint64_t address; /* that the section is linked at */
+	const struct cfi_machine *machine; /* borrowed */
+};
+
+struct frames_common {
+	uint64_t at; /* offset in the section: they are in that order */
+	bool bad; /* it was not understood */
+	struct cfi_common cfi;
+};
+
+struct frames_function {
+	uint64_t begin, end; /* addresses as linked; never empty */
+	size_t common; /* index */
+	struct reader code;
+};
+
+struct frames {
+	struct frames_common *commons; /* owned */
+	size_t commons_len, commons_size;
+	struct frames_function *functions; /* owned; by address, without overlap */
+	size_t functions_len, functions_size;
+	size_t bad; /* functions that were not understood, or overlap another */
+};
+
+/*
+ * Reads all entries into @frames, which holds zeros; it borrows the bytes of the section, and
+ * frames_free() releases the rest, also after an error. 0, -E2BIG or -ENOMEM. An entry that is not
+ * understood is counted, and one that does not end within the section is the last.
+ */
+int frames_read(const struct frames_section *section, struct frames *frames);
+
+void frames_free(struct frames *frames);
+
+#endif

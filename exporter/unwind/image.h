@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of an ELF file that says how its functions are unwound. The image is hostile, but does
+ * not change while it is read: what another process may write to is copied first, or read by a
+ * process that may crash.
+ */
+#ifndef WORKLOAD_UNWIND_IMAGE_H
+#define WORKLOAD_UNWIND_IMAGE_H
+
+#include <stddef.h>
+
+#include "unwind/frames.h"
+
+/*
+ * Finds the section .eh_frame of the ELF file in @image. 0 with @section, whose bytes are those of
+ * the image; -ENOEXEC: no ELF file of x86-64 or arm64 (64 bits, little endian); -ENODATA: it has no
+ * such section, or none of its bytes.
+ */
+int image_frames(const void *image, size_t bytes, struct frames_section *section);
+
+#endif

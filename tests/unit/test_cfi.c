@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules from call frame information that the assembler writes: of functions that are never run,
+ * whose labels are looked up in the table of this program.
+ */
+#include "unwinding.h"
+
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+
+#include "unwind/cfi.h"
+
+#define LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+#if defined(__x86_64__)
+#define SP "%rsp"
+#define FP "%rbp"
+#define RA "%rip"
+#define OTHER "%rbx"
+#define AT_CALL 8 /* the CFA, from the stack pointer */
+#define CALLER .ra_place = UNWIND_AT_CFA, .ra_offset = -8
+#define FP_NUMBER "6"
+#define KERNEL_SIGNAL UNWIND_SIGNAL
+#define BREG_SP "0x77"
+#define BREG_FP "0x76"
+#define BREG_OTHER "0x73"
+#else
+#define SP "sp"
+#define FP "x29"
+#define RA "x30"
+#define OTHER "x19"
+#define AT_CALL 0
+#define CALLER .ra_place = UNWIND_KEPT
+#define FP_NUMBER "29"
+#define KERNEL_SIGNAL UNWIND_NONE
+#define BREG_SP "0x8f"
+#define BREG_FP "0x8d"
+#define BREG_OTHER "0x83"
+#endif
+
+/* A function of its own for each: what the assembler is told, and the rule at its end. */
+#define FUNCTIONS(FUNCTION)                                                                        \
+	FUNCTION(plain, "", .kind = UNWIND_CFA, .cfa_offset = AT_CALL, CALLER)                     \
+	FUNCTION(pushed, ".cfi_def_cfa_offset 48", .kind = UNWIND_CFA, .cfa_offset = 48, CALLER)   \
+	FUNCTION(framed, ".cfi_def_cfa " FP ", 16\n.cfi_offset " FP ", -16", .kind = UNWIND_CFA,   \
+		 .base = UNWIND_FP, .cfa_offset = 16, .fp_place = UNWIND_AT_CFA, .fp_offset = -16, \
+		 CALLER)                                                                           \
+	FUNCTION(by_another_register, ".cfi_def_cfa " OTHER ", 16", .kind = UNWIND_NONE)           \
+	FUNCTION(ra_saved, ".cfi_offset " RA ", -24", .kind = UNWIND_CFA, .cfa_offset = AT_CALL,   \
+		 .ra_place = UNWIND_AT_CFA, .ra_offset = -24)                                      \
+	FUNCTION(first, ".cfi_undefined " RA, .kind = UNWIND_END)                                  \
+	FUNCTION(ra_elsewhere, ".cfi_register " RA ", " OTHER, .kind = UNWIND_NONE)                \
+	FUNCTION(fp_undefined, ".cfi_undefined " FP, .kind = UNWIND_CFA, .cfa_offset = AT_CALL,    \
+		 .fp_place = UNWIND_LOST, CALLER)                                                  \
+	FUNCTION(fp_elsewhere, ".cfi_register " FP ", " OTHER, .kind = UNWIND_CFA,                 \
+		 .cfa_offset = AT_CALL, .fp_place = UNWIND_LOST, CALLER)                           \
+	FUNCTION(fp_is_a_sum, ".cfi_val_offset " FP ", -16", .kind = UNWIND_CFA,                   \
+		 .cfa_offset = AT_CALL, .fp_place = UNWIND_LOST, CALLER)                           \
+	FUNCTION(fp_restored, ".cfi_offset " FP ", -16\nnop\n.cfi_restore " FP,                    \
+		 .kind = UNWIND_CFA, .cfa_offset = AT_CALL, CALLER)                                \
+	FUNCTION(fp_the_same, ".cfi_offset " FP ", -16\nnop\n.cfi_same_value " FP,                 \
+		 .kind = UNWIND_CFA, .cfa_offset = AT_CALL, CALLER)                                \
+	FUNCTION(remembered,                                                                       \
+		 ".cfi_remember_state\n.cfi_def_cfa_offset 64\nnop\n.cfi_restore_state",           \
+		 .kind = UNWIND_CFA, .cfa_offset = AT_CALL, CALLER)                                \
+	FUNCTION(signalled, ".cfi_signal_frame\n.cfi_escape 0x0f,4," BREG_SP ",0xa0,1,6",          \
+		 .kind = KERNEL_SIGNAL)                                                            \
+	FUNCTION(signalled_by_others, ".cfi_signal_frame\n.cfi_def_cfa_offset 160",                \
+		 .kind = UNWIND_NONE)                                                              \
+	FUNCTION(with_personality,                                                                 \
+		 ".cfi_personality 0x9b, personality\n.cfi_lsda 0x1b, personality",                \
+		 .kind = UNWIND_CFA, .cfa_offset = AT_CALL, CALLER)                                \
+	FUNCTION(dereferenced, ".cfi_escape 0x0f,3," BREG_FP ",0x58,0x06", .kind = UNWIND_CFA_AT,  \
+		 .base = UNWIND_FP, .cfa_offset = -40, CALLER)                                     \
+	FUNCTION(dereferenced_plus, ".cfi_escape 0x0f,6," BREG_SP ",0xc8,0,0x06,0x23,8",           \
+		 .kind = UNWIND_CFA_AT, .cfa_offset = 72, .cfa_add = 8, CALLER)                    \
+	FUNCTION(summed, ".cfi_escape 0x0f,2," BREG_SP ",6", .kind = UNWIND_CFA, .cfa_offset = 6,  \
+		 CALLER)                                                                           \
+	FUNCTION(dereferenced_twice, ".cfi_escape 0x0f,4," BREG_SP ",8,0x06,0x06",                 \
+		 .kind = UNWIND_NONE)                                                              \
+	FUNCTION(dereferenced_another, ".cfi_escape 0x0f,3," BREG_OTHER ",8,0x06",                 \
+		 .kind = UNWIND_NONE)                                                              \
+	FUNCTION(behind_an_expression,                                                             \
+		 ".cfi_def_cfa_offset 32\nnop\n.cfi_escape 0x0f,3," BREG_FP                        \
+		 ",8,0x06\nnop\n.cfi_def_cfa_register " SP,                                        \
+		 .kind = UNWIND_CFA, .cfa_offset = 32, CALLER)                                     \
+	FUNCTION(fp_at_fp, ".cfi_escape 0x10," FP_NUMBER ",2," BREG_FP ",0", .kind = UNWIND_CFA,   \
+		 .cfa_offset = AT_CALL, .fp_place = UNWIND_AT_FP, CALLER)                          \
+	FUNCTION(far_away, ".cfi_def_cfa_offset 0x7fffffff", .kind = UNWIND_CFA,                   \
+		 .cfa_offset = 0x7fffffff, CALLER)                                                 \
+	FUNCTION(too_far, ".cfi_escape 0x0e,0x80,0x80,0x80,0x80,0x08", .kind = UNWIND_NONE)        \
+	FUNCTION(recalled_nothing, ".cfi_escape 0x0b", .kind = UNWIND_NONE)
+
+#define ASSEMBLE(name, directives, ...)                                                         \
+	__asm__(".text\n.p2align 4\n.type cfi_" #name ",%function\n.cfi_startproc\n" directives \
+		"\n.globl cfi_" #name "\ncfi_" #name ":\nnop\nnop\n.cfi_endproc\n");            \
+	extern const char cfi_##name[] __attribute__((visibility("hidden")));
+__asm__(".text\npersonality: nop\n");
+FUNCTIONS(ASSEMBLE)
+
+struct row {
+	const char *name;
+	const char *code;
+	struct unwind_rule rule;
+};
+
+static const struct row rows[] = {
+#define ROW(function, directives, ...) { #function, cfi_##function, { __VA_ARGS__ } },
+	FUNCTIONS(ROW)
+};
+
+static int program_bias(struct dl_phdr_info *info, size_t size, void *bias)
+{
+	(void)size;
+	*(uint64_t *)bias = info->dlpi_addr;
+	return 1; /* the first is the program */
+}
+
+static uint64_t linked(const char *code)
+{
+	uint64_t bias = 0;
+
+	dl_iterate_phdr(program_bias, &bias);
+	return (uint64_t)(uintptr_t)code - bias;
+}
+
+Test(cfi, becomes_the_rules_that_the_assembler_was_told)
+{
+	struct unwind_table table = table_of("/proc/self/exe");
+
+	for (size_t i = 0; i < LEN(rows); i++) {
+		const struct unwind_rule *found = unwind_table_find(&table, linked(rows[i].code));
+
+		cr_expect_arr_eq(found, &rows[i].rule, sizeof(*found),
+				 "%s: kind %u base %u cfa %d %d fp %u %d ra %u %d", rows[i].name,
+				 found->kind, found->base, found->cfa_offset, found->cfa_add,
+				 found->fp_place, found->fp_offset, found->ra_place,
+				 found->ra_offset);
+	}
+	unwind_table_free(&table);
+}
+
+/* One state, after @code, of a function whose CIE says that the CFA is sp + 8. */
+static bool state_after(const uint8_t *code, size_t len, struct unwind_rule *rule)
+{
+	static const struct cfi_machine machine = { .sp = 7, .fp = 6, .ra = 16 };
+	static const uint8_t common_code[] = { 0x0c, 7, 8, 0x90, 1 };
+	struct cfi_common common = { .machine = &machine, .code_factor = 1, .data_factor = -8 };
+	struct cfi_program program;
+	uint64_t begin;
+	int r;
+
+	cr_assert_eq(cfi_common_run(&common,
+				    (struct reader){ common_code, common_code + sizeof(common_code),
+						     false }),
+		     0);
+	cfi_begin(&program, &common, (struct reader){ code, code + len, false }, 0x1000);
+	while ((r = cfi_next(&program, &begin)) > 0)
+		cfi_rule(&common, &program.state, rule);
+	return r == 0;
+}
+
+/* As linkers write it (elfxx-x86-64 of bfd, binutils): lazy, with MPX, with IBT. */
+Test(cfi, of_a_plt_tells_from_which_byte_on_something_has_been_pushed)
+{
+	static const uint8_t pushed_from[] = { 11, 5, 10, 9 };
+
+	for (size_t i = 0; i < LEN(pushed_from); i++) {
+		const uint8_t code[] = { 0x0f, 11,   0x77,
+					 8,    0x80, 0,
+					 0x3f, 0x1a, (uint8_t)(0x30 + pushed_from[i]),
+					 0x2a, 0x33, 0x24,
+					 0x22 };
+		const struct unwind_rule wanted = { .kind = UNWIND_PLT,
+						    .ra_place = UNWIND_AT_CFA,
+						    .cfa_offset = 8,
+						    .cfa_add = pushed_from[i],
+						    .ra_offset = -8 };
+		struct unwind_rule rule;
+
+		cr_expect(state_after(code, sizeof(code), &rule));
+		cr_expect_arr_eq(&rule, &wanted, sizeof(rule));
+	}
+}
+
+Test(cfi, that_ends_within_an_instruction_is_not_understood)
+{
+	static const uint8_t code[] = { 0x0c, 0x07 };
+	static const uint8_t expression[] = { 0x0f, 5, 0x77, 8 };
+	static const uint8_t advance[] = { 0x04, 1, 0 };
+	struct unwind_rule rule;
+
+	cr_expect_not(state_after(code, sizeof(code), &rule));
+	cr_expect_not(state_after(expression, sizeof(expression), &rule));
+	cr_expect_not(state_after(advance, sizeof(advance), &rule));
+}
+
+Test(cfi, of_an_instruction_of_no_standard_is_not_understood)
+{
+	static const uint8_t code[] = { 0x0e, 16, 0x3f };
+	struct unwind_rule rule;
+
+	cr_expect(state_after(code, 2, &rule));
+	cr_expect_not(state_after(code, 3, &rule));
+}
+
+Test(cfi, remembers_no_more_states_than_there_is_room_for)
+{
+	uint8_t code[2 * CFI_REMEMBERED_MAX + 2];
+	struct unwind_rule rule;
+
+	memset(code, 0x0a, CFI_REMEMBERED_MAX);
+	memset(code + CFI_REMEMBERED_MAX, 0x0b, CFI_REMEMBERED_MAX);
+	cr_expect(state_after(code, 2 * CFI_REMEMBERED_MAX, &rule));
+	code[CFI_REMEMBERED_MAX] = 0x0a;
+	cr_expect_not(state_after(code, CFI_REMEMBERED_MAX + 1, &rule));
+}

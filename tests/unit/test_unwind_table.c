@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables, and the entries of .eh_frame that they are made from. Those made up are of x86-64. */
+#include "unwinding.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+#define AT 0x10000 /* that the section is linked at */
+#define TO32(n) (n) & 0xff, (n) >> 8 & 0xff, (n) >> 16 & 0xff, (n) >> 24 & 0xff
+
+/* A CIE of 24 bytes: the CFA is rsp + 8, and rip is right below it. */
+#define COMMON(version, letter, encoding, ra)                                                      \
+	TO32(20), TO32(0), version, 'z', letter, 0, 1, 0x78, ra, 1, encoding, 0x0c, 7, 8, 0x90, 1, \
+		0, 0
+#define ABSOLUTE 0x03 /* of 4 bytes */
+#define RELATIVE 0x1b
+#define USUAL COMMON(1, 'R', ABSOLUTE, 16)
+/* An FDE of 20 bytes at offset @place of the section, whose CIE is at 0. */
+#define FUNCTION(place, begin, bytes, ...) \
+	TO32(16), TO32((place) + 4), TO32(begin), TO32(bytes), 0, __VA_ARGS__
+#define NOTHING 0, 0, 0 /* a program */
+#define PUSHES 0x44, 0x0e, 16 /* after 4 bytes */
+
+static const struct cfi_machine x86_64 = { .sp = 7, .fp = 6, .ra = 16 };
+
+static int make(const uint8_t *bytes, size_t len, struct unwind_table *table)
+{
+	const struct frames_section section = {
+		.bytes = bytes, .len = len, .address = AT, .machine = &x86_64
+	};
+
+	return unwind_table_from(&section, table);
+}
+
+static void expect_offset(const struct unwind_table *table, uint64_t address, int offset)
+{
+	const struct unwind_rule *rule = unwind_table_find(table, address);
+
+	cr_expect_eq(rule->kind, offset ? UNWIND_CFA : UNWIND_NONE, "at %#lx", address);
+	cr_expect_eq(rule->cfa_offset, offset, "at %#lx: %d", address, rule->cfa_offset);
+}
+
+Test(unwind_table, has_the_rules_of_functions_and_none_between_them)
+{
+	static const uint8_t bytes[] = { USUAL, FUNCTION(24, 0x2000, 0x20, PUSHES),
+					 FUNCTION(44, 0x1000, 0x10, NOTHING) };
+	struct unwind_table table;
+
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	cr_expect_eq(table.functions, 2);
+	cr_expect_eq(table.functions_bad, 0);
+	expect_offset(&table, 0xfff, 0);
+	expect_offset(&table, 0x1000, 8);
+	expect_offset(&table, 0x100f, 8);
+	expect_offset(&table, 0x1010, 0);
+	expect_offset(&table, 0x2003, 8);
+	expect_offset(&table, 0x2004, 16);
+	expect_offset(&table, 0x201f, 16);
+	expect_offset(&table, 0x2020, 0);
+	cr_expect_eq(table.rows_len, 5);
+	cr_expect_eq(table.rules_len, 3);
+	unwind_table_free(&table);
+}
+
+Test(unwind_table, needs_no_row_for_what_goes_on)
+{
+	static const uint8_t bytes[] = { USUAL, FUNCTION(24, 0x1000, 0x11, NOTHING),
+					 FUNCTION(44, 0x1020, 0x10, NOTHING),
+					 FUNCTION(64, 0x1040, 0x10, NOTHING) };
+	struct unwind_table table;
+
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	expect_offset(&table, 0x1018, 8);
+	expect_offset(&table, 0x1030, 0);
+	expect_offset(&table, 0x1040, 8);
+	cr_expect_eq(table.rows_len, 4);
+	unwind_table_free(&table);
+}
+
+Test(unwind_table, has_addresses_relative_to_where_they_are_written)
+{
+	static const uint8_t bytes[] = { COMMON(1, 'R', RELATIVE, 16),
+					 FUNCTION(24, -0x1000, 0x10, NOTHING) };
+	struct unwind_table table;
+
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	expect_offset(&table, AT + 32 - 0x1000, 8);
+	expect_offset(&table, AT + 32 - 0x1000 - 1, 0);
+	unwind_table_free(&table);
+}
+
+Test(unwind_table, leaves_out_functions_that_it_does_not_understand_and_counts_them)
+{
+	static const struct {
+		const char *what;
+		uint8_t bytes[64];
+	} rows[] = {
+		{ "a version of later", { COMMON(2, 'R', ABSOLUTE, 16) } },
+		{ "a return address in another register", { COMMON(1, 'R', ABSOLUTE, 15) } },
+		{ "indirect addresses", { COMMON(1, 'R', 0x83, 16) } },
+		{ "addresses relative to data", { COMMON(1, 'R', 0x33, 16) } },
+		{ "addresses of no known form", { COMMON(1, 'R', 0x0f, 16) } },
+		{ "a letter of later", { COMMON(1, '?', ABSOLUTE, 16) } },
+		{ "a personality of no known form", { COMMON(1, 'P', 0x0f, 16) } },
+		{ "no end of the letters",
+		  { TO32(20), TO32(0), 1, 'z', 'z', 'z', 'z', 'z', 'z', 'z', 'z', 'z', 'z', 'z',
+		    'z', 'z', 'z', 'z' } },
+		{ "letters without a length", { TO32(20), TO32(0), 1, 'e', 'h', 0, 1, 0x78, 16 } },
+		{ "a length beyond the entry",
+		  { TO32(20), TO32(0), 1, 'z', 'R', 0, 1, 0x78, 16, 100 } },
+		{ "a program that does not end",
+		  { TO32(20), TO32(0), 1, 'z', 'R', 0, 1, 0x78, 16, 1, ABSOLUTE, 0, 0, 0, 0, 0, 0,
+		    0x0c } },
+	};
+	static const uint8_t functions[] = { FUNCTION(24, 0x1000, 0x10, NOTHING) };
+	struct unwind_table table;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		uint8_t bytes[64];
+
+		memcpy(bytes, rows[i].bytes, sizeof(bytes));
+		memcpy(bytes + 24, functions, sizeof(functions));
+		cr_expect_eq(make(bytes, 44, &table), -ENODATA, "%s", rows[i].what);
+	}
+}
+
+Test(unwind_table, counts_functions_that_lead_nowhere)
+{
+	static const uint8_t bytes[] = { USUAL,
+					 FUNCTION(24, 0x1000, 0x10, NOTHING),
+					 FUNCTION(1000, 0x2000, 0x10, NOTHING), /* no such CIE */
+					 FUNCTION(40, 0x3000, 0x10, NOTHING), /* a function */
+					 FUNCTION(84, 0, 0x10, NOTHING), /* left out when linked */
+					 FUNCTION(104, 0x4000, 0, NOTHING), /* empty */
+					 FUNCTION(124, 0x1008, 0x10, NOTHING), /* overlaps */
+					 FUNCTION(144, 0x5000, 0x10, 0x44, 0x0e, 0x80) };
+	struct unwind_table table;
+
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	cr_expect_eq(table.functions, 7);
+	cr_expect_eq(table.functions_bad, 6);
+	expect_offset(&table, 0x1000, 8);
+	expect_offset(&table, 0x1014, 0);
+	expect_offset(&table, 0x2000, 0);
+	expect_offset(&table, 0x5000, 0);
+	unwind_table_free(&table);
+}
+
+Test(unwind_table, ends_where_the_section_does)
+{
+	static const uint8_t bytes[] = { USUAL, FUNCTION(24, 0x1000, 0x10, NOTHING),
+					 FUNCTION(44, 0x2000, 0x10, NOTHING), TO32(0),
+					 FUNCTION(68, 0x3000, 0x10, NOTHING) };
+	struct unwind_table table;
+
+	for (size_t len = 0; len <= sizeof(bytes); len++) {
+		_cleanup_(cleanup_free) uint8_t *copy = malloc(len ? len : 1); /* for ASan */
+		int r;
+
+		memcpy(copy, bytes, len);
+		r = make(copy, len, &table);
+		cr_expect_eq(r, len < 44 ? -ENODATA : 0, "%zu", len);
+		if (r)
+			continue;
+		expect_offset(&table, 0x2000, len < 64 ? 0 : 8);
+		expect_offset(&table, 0x3000, 0);
+		unwind_table_free(&table);
+	}
+}
+
+/* A function with more states than a file may have. */
+Test(unwind_table, has_a_limit_of_rules)
+{
+	enum { STATES = UNWIND_RULES_MAX + 10 };
+	static const uint8_t head[] = { USUAL, FUNCTION(24, 0x1000, 4 * STATES, NOTHING) };
+	static uint8_t bytes[sizeof(head) + STATES * 4];
+	const uint32_t len = sizeof(bytes) - 28;
+	struct unwind_table table;
+
+	memcpy(bytes, head, sizeof(head));
+	memcpy(bytes + 24, &len, sizeof(len));
+	for (uint32_t i = 0; i < STATES; i++) {
+		uint8_t *step = bytes + sizeof(head) + 4 * (size_t)i;
+
+		step[0] = 0x44;
+		step[1] = 0x0e;
+		step[2] = (uint8_t)(0x80 | (i & 0x7f));
+		step[3] = (uint8_t)(1 + (i >> 7));
+	}
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	cr_expect_eq(table.rules_len, UNWIND_RULES_MAX);
+	cr_expect_geq(table.states_bad, 10);
+	expect_offset(&table, 0x1000 + 4, 128);
+	expect_offset(&table, 0x1000 + 4 * STATES - 4, 0);
+	unwind_table_free(&table);
+}
+
+Test(unwind_table, has_limits_of_what_an_entry_costs)
+{
+	static const uint8_t common[] = { USUAL };
+	static uint8_t bytes[(FRAMES_COMMONS_MAX + 1) * sizeof(common)];
+	struct unwind_table table;
+
+	for (size_t i = 0; i < sizeof(bytes); i += sizeof(common))
+		memcpy(bytes + i, common, sizeof(common));
+	cr_expect_eq(make(bytes, sizeof(bytes), &table), -E2BIG);
+	cr_expect_eq(make(bytes, sizeof(bytes) - sizeof(common), &table), -ENODATA);
+}
+
+Test(unwind_table, is_made_of_elf_files_of_64_bits_only)
+{
+	struct unwind_table table;
+	Elf64_Ehdr header;
+	size_t bytes;
+	const void *image = image_of("/proc/self/exe", &bytes);
+
+	cr_expect_eq(unwind_table_make("#!/bin/sh", 9, &table), -ENOEXEC);
+	cr_expect_eq(unwind_table_make(image, sizeof(header) - 1, &table), -ENOEXEC);
+	memcpy(&header, image, sizeof(header));
+	header.e_ident[EI_CLASS] = ELFCLASS32;
+	cr_expect_eq(unwind_table_make(&header, sizeof(header), &table), -ENOEXEC);
+	memcpy(&header, image, sizeof(header));
+	header.e_machine = EM_S390;
+	cr_expect_eq(unwind_table_make(&header, sizeof(header), &table), -ENOEXEC);
+	memcpy(&header, image, sizeof(header));
+	header.e_shnum = 0; /* it would be in section 0, and any */
+	cr_expect_eq(unwind_table_make(&header, sizeof(header), &table), -ENOEXEC);
+	memcpy(&header, image, sizeof(header)); /* its sections are not there */
+	cr_expect_neq(unwind_table_make(&header, sizeof(header), &table), 0);
+	header.e_shoff = 0;
+	header.e_shnum = 0;
+	cr_expect_eq(unwind_table_make(&header, sizeof(header), &table), -ENODATA);
+	cr_expect_eq(unwind_table_make(image, bytes, &table), 0);
+	cr_expect_eq(table.functions_bad * 100 / table.functions, 0);
+	unwind_table_free(&table);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unwind tables of the files that this process has loaded. */
+#ifndef WORKLOAD_TESTS_UNWINDING_H
+#define WORKLOAD_TESTS_UNWINDING_H
+
+#include <criterion/criterion.h>
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "unwind/table.h"
+
+/* The bytes of a file, for as long as the test lives. */
+static inline const void *image_of(const char *path, size_t *bytes)
+{
+	_cleanup_(cleanup_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat stat;
+	void *image;
+
+	cr_assert_geq(fd, 0, "%s", path);
+	cr_assert_eq(fstat(fd, &stat), 0);
+	*bytes = (size_t)stat.st_size;
+	image = mmap(NULL, *bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	cr_assert_neq(image, MAP_FAILED);
+	return image;
+}
+
+static inline struct unwind_table table_of(const char *path)
+{
+	struct unwind_table table;
+	size_t bytes;
+	const void *image = image_of(path, &bytes);
+
+	cr_assert_eq(unwind_table_make(image, bytes, &table), 0, "%s", path);
+	return table;
+}
+
+#endif
