@@ -151,7 +151,7 @@ test: deps-test ## unit, machine, live and dashboard tests: what a change has to
 gate: deps-test deps-lint deps-kernels ## what .ci/run runs: lint, test, and each kernel of the matrix for a minute
 	$(Q)$(PYTHON) -B tests/run.py test-built -- lint $(TESTS_PURE) -- $(TESTS_REAL) -- test-kernels-load
 
-test-all: deps-test deps-lint deps-kernels deps-deb ## everything; takes hours
+test-all: deps-test deps-lint deps-kernels deps-deb ## everything; takes two hours
 	$(Q)$(PYTHON) -B tests/run.py test-built -- lint $(TESTS_PURE) -- $(TESTS_REAL) \
 		-- $(TIMED) test-deb hostile test-mutants test-userlands test-kernels
 

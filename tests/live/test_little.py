@@ -11,12 +11,14 @@ import time
 
 import pytest
 
-from exporter import SLOWER
+from exporter import EMULATED
 from services import WITH_FAST_OPEN, HttpScript, Process, Service, TlsServer, in_own_network
 
 CLIENTS = 20
 SERVICE_SECONDS = THINK_SECONDS = 0.4
-SAMPLES = 6
+# In an emulated machine clients that wait for a CPU come in step: many samples, of clients that do not
+# all wait for the same time, and what they are known to do is not what they do.
+SAMPLES, JITTER = (20, 0.9) if EMULATED else (6, 0)
 
 # What each client does on its connection, again and again, at a time of its own: so at any time as many
 # requests are in service as ever. A client of a kind in ONCE makes a new connection each time.
@@ -30,7 +32,7 @@ FLOOD_KB = 1000  # much more than such a socket takes
 CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n"
 FINAL = "HTTP/1.1 200 OK\r\nContent-Length: 61\r\n\r\n".ljust(100, "x")
 CLIENT = f"""
-import contextlib, socket, ssl, sys, threading, time
+import contextlib, random, socket, ssl, sys, threading, time
 port, kind = int(sys.argv[1]), sys.argv[2]
 POST = b"POST /x HTTP/1.1\\r\\nHost: x\\r\\n".ljust(96, b"x") + b"\\r\\n\\r\\n"
 
@@ -82,12 +84,13 @@ def turn(client):
         client.sendto(b"q" * 100, socket.MSG_FASTOPEN, ("127.0.0.1", port))
     client = client or connect()
     ask(client)
+    think = {THINK_SECONDS} * random.uniform(1 - {JITTER}, 1 + {JITTER})
     if kind == "late-body":
-        time.sleep({THINK_SECONDS} / 4)
+        time.sleep(think / 4)
         client.sendall(b"b" * 500)
-        time.sleep({THINK_SECONDS} * 3 / 4)
+        time.sleep(think * 3 / 4)
     else:
-        time.sleep({THINK_SECONDS})
+        time.sleep(think)
     if kind in {ONCE}:
         leave(client)
 
@@ -139,5 +142,5 @@ def test_gauge_and_histogram_agree(exporter, start, tmp_path, kind):
         after.scrape.at - before.scrape.at
     )
     served = CLIENTS * SERVICE_SECONDS / (SERVICE_SECONDS + THINK_SECONDS)
-    assert sum(gauges) / SAMPLES == pytest.approx(mean, rel=0.1 * SLOWER)
-    assert mean == pytest.approx(served, rel=0.1 * SLOWER)
+    assert sum(gauges) / SAMPLES == pytest.approx(mean, rel=0.1)
+    assert EMULATED or mean == pytest.approx(served, rel=0.1)

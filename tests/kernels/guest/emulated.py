@@ -22,6 +22,7 @@ PATIENCE = 5
 UNFIT = {
     "test_time_in_fsync": "its files are in memory",
     "test_a_worker_that_waits_for_another_service": "the worker's own CPU time is no small part",
+    "test_a_sweep_keeps_nobody_from_its_cpu": "the emulator itself does, for 5 to 20 ms",
 }
 
 _approx = pytest.approx
@@ -51,6 +52,7 @@ PROGRAMS = {
     "mariadbd": ("mariadb", "command_that_has_no_answer"),
     "postgres": ("postgresql",),
     "h2load": ("http_2",),
+    "php-fpm8.2": ("php",),
 }
 
 
