@@ -138,7 +138,7 @@ def test_a_low_soft_limit_of_descriptors_is_raised(exporters):
 
 
 def test_too_little_memory_is_an_error_that_says_so():
-    with MemoryLimit(20 << 20) as limit:
+    with MemoryLimit(15 << 20) as limit:
         command = [*limit.launcher, BINARY, "--web.listen-address=127.0.0.1:0"]
         ended = subprocess.run(
             command, capture_output=True, text=True, timeout=3 * SECONDS, check=False

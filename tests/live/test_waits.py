@@ -300,6 +300,8 @@ def test_threads_that_run_tasks_do_not_wait_with_a_request(exporter, start):
     """Eight clients at a mutex of goroutines, and then none."""
     server = start(Tasks)
     workload = exporter.workload_of(server.port)
+    # That they run tasks is known by the executable, which is asked for again where it was read too late.
+    exporter.wait_until(lambda s: [row[0]["runtime"] for row in s.rows("workload_info", workload=workload)] == ["go"])
     load = start(Load, server.port, clients=8, keep_alive=1)
     before = exporter.wait_until(lambda s: Endpoint(s, server.port).counts()[0] >= 100 and s)
     time.sleep(2 * WINDOW_SECONDS)
