@@ -59,4 +59,20 @@ static inline void fold(struct ledger *ledger, ledger_handle handle, unsigned in
 	ledger_fold_endpoint(ledger, handle, (uint16_t)port, &part);
 }
 
+static inline void add_ports(struct ledger *ledger, ledger_handle handle, unsigned int from,
+			     unsigned int to)
+{
+	for (unsigned int port = from; port <= to; port++)
+		add(ledger, handle, port, 1);
+}
+
+/* One scrape in which ports @from to @to live, with one request each. */
+static inline void scrape_ports(struct ledger *ledger, ledger_handle handle, unsigned int from,
+				unsigned int to, uint64_t now_ns)
+{
+	scrape_begin(ledger);
+	add_ports(ledger, handle, from, to);
+	cr_assert_eq(ledger_end(ledger, now_ns), 0);
+}
+
 #endif

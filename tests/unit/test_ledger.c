@@ -31,9 +31,11 @@ Test(ledger, trees_of_one_workload_are_summed)
 	a.queued = 2;
 	a.oldest_queued_ns = 70;
 	a.oldest_in_service_ns = 60;
+	a.connections = 4;
 	b.queued = 1;
 	b.oldest_queued_ns = 90;
 	b.oldest_in_service_ns = 50;
+	b.connections = 3;
 	b.accept_queue_limit = 128;
 	cr_expect_eq(workload(ledger, "web", "/b"), handle);
 	scrape_begin(ledger);
@@ -54,6 +56,7 @@ Test(ledger, trees_of_one_workload_are_summed)
 	cr_expect_eq(row->queued, 3);
 	cr_expect_eq(row->oldest_queued_ns, 90);
 	cr_expect_eq(row->oldest_in_service_ns, 60);
+	cr_expect_eq(row->connections, 7);
 	cr_expect_eq(row->accept_queue_limit, 128);
 	cr_expect_eq(ledger_workloads(ledger, &len)->processes, 3);
 	cr_expect_str_eq(ledger_workloads(ledger, &len)->exe, "/a", "the first identity stays");

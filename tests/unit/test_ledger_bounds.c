@@ -7,22 +7,6 @@
 #include "ledger_ports.h"
 #include "model/ledger_kinds.h"
 
-static void add_ports(struct ledger *ledger, ledger_handle handle, unsigned int from,
-		      unsigned int to)
-{
-	for (unsigned int port = from; port <= to; port++)
-		add(ledger, handle, port, 1);
-}
-
-/* One scrape in which ports @from to @to live, with one request each. */
-static void scrape_ports(struct ledger *ledger, ledger_handle handle, unsigned int from,
-			 unsigned int to, uint64_t now_ns)
-{
-	scrape_begin(ledger);
-	add_ports(ledger, handle, from, to);
-	cr_assert_eq(ledger_end(ledger, now_ns), 0);
-}
-
 Test(ledger_bounds, ports_past_the_bound_of_their_workload_are_its_other_and_counted_once)
 {
 	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which trees get a workload, and which workload gives way, where there are more than have room. */
-#include "ledger_parts.h"
+#include "ledger_ports.h"
 
 #define ALL (LEDGER_WORKLOADS_MAX - 1) /* without `other` */
 #define USER 1000
@@ -42,6 +42,7 @@ Test(ledger_room, what_has_ended_gives_way_the_last_first)
 	fill(ledger, "flood", 2, true);
 	for (unsigned int i = 0; i < 2 * ALL; i++)
 		ledger_leave(ledger, join(ledger, "more", i, 0));
+	cr_expect_eq(workloads_len(ledger), 0, "what was shown speaks of those that are gone");
 	cr_expect_neq(join(ledger, "new", 0, 0), LEDGER_OTHER);
 	cr_expect_eq(ledger_workloads_full(ledger), 0);
 	scrape_begin(ledger);
@@ -51,6 +52,19 @@ Test(ledger_room, what_has_ended_gives_way_the_last_first)
 	cr_assert_eq(len, 2);
 	cr_expect_str_eq(rows[0].workload, "ended0000");
 	cr_expect_str_eq(rows[1].workload, "lives0000");
+}
+
+Test(ledger_room, what_has_ended_goes_after_its_grace_where_there_is_room)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle ended = join(ledger, "ended", 0, 0);
+
+	scrape(ledger, ended, 1, SECOND);
+	ledger_leave(ledger, ended);
+	scrape_nothing(ledger, 2 * SECOND);
+	cr_expect_eq(workloads_len(ledger), 1);
+	scrape_nothing(ledger, 3 * SECOND + GRACE);
+	cr_expect_eq(workloads_len(ledger), 0);
 }
 
 Test(ledger_room, what_lives_does_not_give_way)
@@ -85,6 +99,7 @@ Test(ledger_room, a_user_gets_its_share_and_root_the_rest)
 	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
 	unsigned int refused = 0;
 
+	cr_assert_eq(workload(ledger, "other", ""), LEDGER_OTHER);
 	for (unsigned int i = 0; i < ALL; i++)
 		refused += join(ledger, "user", i, USER) == LEDGER_OTHER;
 	cr_expect_eq(refused, ALL - LEDGER_WORKLOADS_MAX / 2);
@@ -118,4 +133,45 @@ Test(ledger_room, rows_of_what_has_ended_give_way_to_those_of_what_lives)
 	while (len && strcmp(rows[len - 1].workload, "lives0000") != 0)
 		len--;
 	cr_expect(len, "it has a row");
+}
+
+/* abi/shares.h: a quarter for one user once half is taken, and the last eighth is root's. */
+Test(ledger_room, users_that_come_later_get_a_quarter_and_leave_some_to_root)
+{
+	static const unsigned int shares[] = { LEDGER_WORKLOADS_MAX / 2, LEDGER_WORKLOADS_MAX / 4,
+					       LEDGER_WORKLOADS_MAX / 8, 0 };
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+
+	for (unsigned int user = 0; user < sizeof(shares) / sizeof(*shares); user++) {
+		char prefix[] = { (char)('a' + user), '\0' };
+		unsigned int got = 0;
+
+		for (unsigned int i = 0; i < ALL; i++)
+			got += join(ledger, prefix, i, USER + user) != LEDGER_OTHER;
+		cr_expect_eq(got, shares[user], "user %u: %u", user, got);
+	}
+}
+
+Test(ledger_room, what_has_ended_gives_way_once_seven_eighths_of_the_rows_are_taken)
+{
+	enum { MOST = LEDGER_ENDPOINTS_MAX / 8 * 7 - 1 }; /* row `other` of all is one */
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle live = join(ledger, "lives", 0, 0);
+
+	scrape_begin(ledger);
+	for (unsigned int left = MOST, i = 0; left; i++) {
+		ledger_handle ended = join(ledger, "ended", i, 0);
+		unsigned int ports = left < PORTS ? left : PORTS;
+
+		for (unsigned int port = 1; port <= ports; port++)
+			fold(ledger, ended, port, 1);
+		ledger_leave(ledger, ended);
+		left -= ports;
+	}
+	cr_assert_eq(ledger_end(ledger, SECOND), 0);
+	cr_expect_eq(endpoints_len(ledger), MOST);
+	scrape_ports(ledger, live, 80, 80, 2 * SECOND);
+	cr_expect_eq(endpoints_len(ledger), MOST + 1);
+	scrape_ports(ledger, live, 80, 80, 3 * SECOND);
+	cr_expect_eq(endpoints_len(ledger), MOST + 1 - MOST % PORTS, "the last one has gone");
 }
