@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 Do the unit tests notice a change? One comparison or constant at a time is changed in the code that
-decides (machines, histogram, ledger), the unit tests that depend on it are built and run, and a
+decides (machines, histogram, ledger, unwind tables), the unit tests that depend on it are built and run, and a
 mutant that none of them kills is reported. A survivor needs a better test, or, if nobody could tell
 it from the original, a row in survivors.txt.
 
@@ -20,7 +20,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LISTED = ROOT / "tests" / "mutants" / "survivors.txt"
-MUTATED = ["bpf/machine/*.h", "bpf/abi/histogram.h", "exporter/model/ledger*.c"]
+MUTATED = ["bpf/machine/*.h", "bpf/abi/histogram.h", "exporter/model/ledger*.c", "exporter/unwind/*.c"]
 KILL_RATE = 0.9
 RUN_SECONDS = 30
 
@@ -146,12 +146,13 @@ class Bench:
                 self.dependents.setdefault(name, []).append(source)
 
     def tests_of(self, path):
-        """Test files that see the mutated text: by inclusion, or as the unit test of that source."""
+        """Test files that see the mutated text: by inclusion, or called like that source or its folder."""
         touched = self.dependents.get(path, [])
         tests = [source for source in touched if source.startswith("tests/")]
-        stem = pathlib.Path(path).stem.split("_")[0]
+        stem, folder = pathlib.Path(path).stem.split("_")[0], pathlib.Path(path).parent.name
         if path.endswith(".c"):
-            tests += [s for s in self.sources if s.startswith("tests/") and f"_{stem}" in s]
+            named = re.compile(f"_({stem}|{folder})")
+            tests += [s for s in self.sources if s.startswith("tests/") and named.search(s)]
         return touched, tests
 
     def survives(self, mutant, number):

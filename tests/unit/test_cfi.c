@@ -141,24 +141,46 @@ Test(cfi, becomes_the_rules_that_the_assembler_was_told)
 	unwind_table_free(&table);
 }
 
-/* One state, after @code, of a function whose CIE says that the CFA is sp + 8. */
-static bool state_after(const uint8_t *code, size_t len, struct unwind_rule *rule)
+static const struct cfi_machine x86_64 = { .sp = 7, .fp = 6, .ra = 16 };
+static const struct cfi_machine arm64 = { .sp = 31, .fp = 29, .ra = 30 };
+
+/* A CIE that says that the CFA is sp + 8, and where a call leaves the return address there. */
+static struct cfi_common common_of(const struct cfi_machine *machine)
 {
-	static const struct cfi_machine machine = { .sp = 7, .fp = 6, .ra = 16 };
-	static const uint8_t common_code[] = { 0x0c, 7, 8, 0x90, 1 };
-	struct cfi_common common = { .machine = &machine, .code_factor = 1, .data_factor = -8 };
+	static const uint8_t on_x86_64[] = { 0x0c, 7, 8, 0x90, 1 }, on_arm64[] = { 0x0c, 31, 8 };
+	struct cfi_common common = { .machine = machine, .code_factor = 4, .data_factor = -8 };
+	struct reader code = { on_arm64, on_arm64 + sizeof(on_arm64), false };
+
+	if (machine == &x86_64) {
+		common.code_factor = 1;
+		code = (struct reader){ on_x86_64, on_x86_64 + sizeof(on_x86_64), false };
+	}
+	cr_assert_eq(cfi_common_run(&common, code), 0);
+	return common;
+}
+
+/* The last state of a function at 0x1000, and where it begins. False: it is not understood. */
+static bool state_on(const struct cfi_machine *machine, const uint8_t *code, size_t len,
+		     struct unwind_rule *rule, uint64_t *begin)
+{
+	struct cfi_common common = common_of(machine);
 	struct cfi_program program;
-	uint64_t begin;
+	uint64_t next;
 	int r;
 
-	cr_assert_eq(cfi_common_run(&common,
-				    (struct reader){ common_code, common_code + sizeof(common_code),
-						     false }),
-		     0);
 	cfi_begin(&program, &common, (struct reader){ code, code + len, false }, 0x1000);
-	while ((r = cfi_next(&program, &begin)) > 0)
+	while ((r = cfi_next(&program, &next)) > 0) {
 		cfi_rule(&common, &program.state, rule);
+		*begin = next;
+	}
 	return r == 0;
+}
+
+static bool state_after(const uint8_t *code, size_t len, struct unwind_rule *rule)
+{
+	uint64_t unused;
+
+	return state_on(&x86_64, code, len, rule, &unused);
 }
 
 /* As linkers write it (elfxx-x86-64 of bfd, binutils): lazy, with MPX, with IBT. */
@@ -181,6 +203,109 @@ Test(cfi, of_a_plt_tells_from_which_byte_on_something_has_been_pushed)
 
 		cr_expect(state_after(code, sizeof(code), &rule));
 		cr_expect_arr_eq(&rule, &wanted, sizeof(rule));
+	}
+}
+
+#define CODE(...) .len = sizeof((uint8_t[]){ __VA_ARGS__ }), .code = { __VA_ARGS__ }
+#define CFA_IS .kind = UNWIND_CFA, .ra_place = UNWIND_AT_CFA, .ra_offset = -8, .cfa_offset
+
+struct program_row {
+	const char *what;
+	size_t len;
+	uint8_t code[16];
+	struct unwind_rule rule;
+};
+
+/* Instructions that the assembler chooses a shorter form of, or never writes. */
+static const struct program_row program_rows[] = {
+	{ "a far register saved",
+	  CODE(0x05, 6, 2),
+	  { CFA_IS = 8, .fp_place = UNWIND_AT_CFA, .fp_offset = -16 } },
+	{ "a far register restored", CODE(0x05, 6, 2, 0x06, 6), { CFA_IS = 8 } },
+	{ "a register saved above the CFA",
+	  CODE(0x11, 6, 0x7e),
+	  { CFA_IS = 8, .fp_place = UNWIND_AT_CFA, .fp_offset = 16 } },
+	{ "a signed CFA", CODE(0x12, 6, 0x7e), { CFA_IS = 16, .base = UNWIND_FP } },
+	{ "a signed offset of the CFA", CODE(0x13, 0x7d), { CFA_IS = 24 } },
+	{ "the lowest CFA", CODE(0x13, 0x80, 0x80, 0x80, 0x80, 0x01), { CFA_IS = INT32_MIN } },
+	{ "one below", CODE(0x13, 0x81, 0x80, 0x80, 0x80, 0x01), { 0 } },
+	{ "a value at a signed offset",
+	  CODE(0x15, 6, 0x7e, 0x0e, 16),
+	  { CFA_IS = 16, .fp_place = UNWIND_LOST } },
+	{ "a value by an expression",
+	  CODE(0x16, 6, 2, 0x77, 8, 0x0e, 16),
+	  { CFA_IS = 16, .fp_place = UNWIND_LOST } },
+	{ "the size of arguments", CODE(0x2e, 32, 0x0e, 16), { CFA_IS = 16 } },
+	{ "no instruction", CODE(0x00, 0x0e, 16), { CFA_IS = 16 } },
+	{ "the frame pointer at an offset from the stack pointer",
+	  CODE(0x10, 6, 2, 0x77, 8),
+	  { CFA_IS = 8, .fp_place = UNWIND_LOST } },
+	{ "the frame pointer where another word points",
+	  CODE(0x10, 6, 3, 0x76, 0, 0x06),
+	  { CFA_IS = 8, .fp_place = UNWIND_LOST } },
+	{ "the frame pointer by an expression that is cut off",
+	  CODE(0x10, 6, 1, 0x76),
+	  { CFA_IS = 8, .fp_place = UNWIND_LOST } },
+	{ "the return address by an expression", CODE(0x10, 16, 2, 0x76, 8), { 0 } },
+	{ "a CFA by an expression that is cut off", CODE(0x0f, 1, 0x77), { 0 } },
+	{ "a CFA by an expression of nothing", CODE(0x0f, 0), { 0 } },
+	{ "a CFA by a constant", CODE(0x0f, 2, 0x31, 0), { 0 } },
+	{ "a PLT of entries that push behind their end",
+	  CODE(0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x40, 0x2a, 0x33, 0x24, 0x22),
+	  { 0 } },
+	{ "an expression that begins as that of a PLT",
+	  CODE(0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x1c),
+	  { 0 } },
+	{ "an expression that ends as that of a PLT",
+	  CODE(0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1b, 0x3b, 0x2a, 0x33, 0x24, 0x22),
+	  { 0 } },
+};
+
+Test(cfi, becomes_rules_from_every_form_of_an_instruction)
+{
+	for (size_t i = 0; i < LEN(program_rows); i++) {
+		const struct program_row *row = &program_rows[i];
+		struct unwind_rule rule;
+
+		cr_expect(state_after(row->code, row->len, &rule), "%s", row->what);
+		cr_expect_arr_eq(&rule, &row->rule, sizeof(rule),
+				 "%s: kind %u base %u cfa %d %d fp %u %d ra %u %d", row->what,
+				 rule.kind, rule.base, rule.cfa_offset, rule.cfa_add, rule.fp_place,
+				 rule.fp_offset, rule.ra_place, rule.ra_offset);
+	}
+}
+
+Test(cfi, of_arm64_has_registers_and_steps_of_its_own)
+{
+	static const uint8_t code[] = { 0x42, 0x0f, 2, 0x8f, 16 };
+	const struct unwind_rule wanted = { .kind = UNWIND_CFA, .cfa_offset = 16 };
+	struct unwind_rule rule;
+	uint64_t begin;
+
+	cr_expect(state_on(&arm64, code, sizeof(code), &rule, &begin));
+	cr_expect_arr_eq(&rule, &wanted, sizeof(rule));
+	cr_expect_eq(begin, 0x1008);
+}
+
+Test(cfi, advances_by_numbers_of_any_width)
+{
+	static const struct program_row advances[] = {
+		{ "6 bits", CODE(0x7f, 0x0e, 16), { 0 } },
+		{ "a byte", CODE(0x02, 0x3f, 0x0e, 16), { 0 } },
+		{ "two", CODE(0x03, 0x3f, 0, 0x0e, 16), { 0 } },
+		{ "four", CODE(0x04, 0x3f, 0, 0, 0, 0x0e, 16), { 0 } },
+		{ "not at all, and then", CODE(0x40, 0x02, 0, 0x7f, 0x0e, 16), { 0 } },
+	};
+
+	for (size_t i = 0; i < LEN(advances); i++) {
+		const struct unwind_rule wanted = { CFA_IS = 16 };
+		struct unwind_rule rule;
+		uint64_t begin;
+
+		cr_expect(state_on(&x86_64, advances[i].code, advances[i].len, &rule, &begin), "%s",
+			  advances[i].what);
+		cr_expect_eq(begin, 0x103f, "%s: %#lx", advances[i].what, begin);
+		cr_expect_arr_eq(&rule, &wanted, sizeof(rule), "%s", advances[i].what);
 	}
 }
 

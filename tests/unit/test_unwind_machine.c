@@ -223,6 +223,16 @@ Test(unwind_machine, knows_how_far_an_entry_of_a_plt_has_come)
 	cr_expect_eq(unwind_cfa(&rule, &frame, 0), 0x7010);
 }
 
+/* What is called last in a function may never return, and begin another one behind the call. */
+Test(unwind_machine, asks_for_the_rule_of_the_call_and_not_of_what_follows)
+{
+	struct unwind_frame frame = at;
+
+	cr_expect_eq(unwind_code(&frame), 0xfff);
+	frame.interrupted = 1;
+	cr_expect_eq(unwind_code(&frame), 0x1000);
+}
+
 Test(unwind_machine, ends_where_there_is_no_rule)
 {
 	static const struct unwind_rule none, end = { .kind = UNWIND_END };

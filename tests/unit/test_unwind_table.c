@@ -78,6 +78,30 @@ Test(unwind_table, needs_no_row_for_what_goes_on)
 	unwind_table_free(&table);
 }
 
+Test(unwind_table, needs_no_row_for_what_begins_behind_a_function)
+{
+	static const uint8_t bytes[] = { USUAL, FUNCTION(24, 0x1000, 4, PUSHES) };
+	struct unwind_table table;
+
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	expect_offset(&table, 0x1003, 8);
+	expect_offset(&table, 0x1004, 0);
+	cr_expect_eq(table.rows_len, 2);
+	unwind_table_free(&table);
+}
+
+Test(unwind_table, has_no_rule_behind_the_last_function)
+{
+	static const uint8_t bytes[] = { USUAL, FUNCTION(24, 0x1000, 0x10, NOTHING),
+					 FUNCTION(44, 0x1014, 0, NOTHING) /* empty */ };
+	struct unwind_table table;
+
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	expect_offset(&table, 0x100f, 8);
+	expect_offset(&table, 0x1010, 0);
+	unwind_table_free(&table);
+}
+
 Test(unwind_table, has_addresses_relative_to_where_they_are_written)
 {
 	static const uint8_t bytes[] = { COMMON(1, 'R', RELATIVE, 16),
@@ -90,6 +114,49 @@ Test(unwind_table, has_addresses_relative_to_where_they_are_written)
 	unwind_table_free(&table);
 }
 
+/* How the bytes of a CIE may be written, of which the CFA is rsp + 8. */
+Test(unwind_table, knows_functions_in_common_in_every_form)
+{
+	static const struct {
+		const char *what;
+		uint8_t bytes[64];
+	} rows[] = {
+		{ "version 3, whose registers may be long",
+		  { TO32(20), TO32(0), 3, 'z', 'R', 0, 1, 0x78, 0x90, 0, 1, ABSOLUTE, 0x0c, 7, 8,
+		    0x90, 1, 0 } },
+		{ "where data for exceptions are",
+		  { TO32(20), TO32(0), 1, 'z', 'L', 'R', 0, 1, 0x78, 16, 2, RELATIVE, ABSOLUTE,
+		    0x0c, 7, 8, 0x90, 1 } },
+		{ "a function for exceptions",
+		  { TO32(24), TO32(0), 1, 'z', 'P', 'R',      0,    1, 0x78, 16,   6,
+		    0x9b,     1,       2, 3,   4,   ABSOLUTE, 0x0c, 7, 8,    0x90, 1 } },
+		{ "a key that signs",
+		  { TO32(20), TO32(0), 1, 'z', 'B', 'R', 0, 1, 0x78, 16, 1, ABSOLUTE, 0x0c, 7, 8,
+		    0x90, 1 } },
+		{ "a long length",
+		  { TO32(0xffffffff), TO32(20), TO32(0), TO32(0), 1, 'z', 'R', 0, 1, 0x78, 16, 1,
+		    ABSOLUTE, 0x0c, 7, 8, 0x90, 1 } },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		static const uint8_t functions[][20] = {
+			{ FUNCTION(24, 0x1000, 0x10, NOTHING) },
+			{ FUNCTION(28, 0x1000, 0x10, NOTHING) },
+			{ FUNCTION(32, 0x1000, 0x10, NOTHING) },
+		};
+		const uint8_t *begin = rows[i].bytes;
+		const size_t at = *begin == 0xff ? 32 : *begin + 4;
+		struct unwind_table table;
+		uint8_t bytes[64];
+
+		memcpy(bytes, begin, sizeof(bytes));
+		memcpy(bytes + at, functions[(at - 24) / 4], 20);
+		cr_assert_eq(make(bytes, at + 20, &table), 0, "%s", rows[i].what);
+		expect_offset(&table, 0x1000, 8);
+		unwind_table_free(&table);
+	}
+}
+
 Test(unwind_table, leaves_out_functions_that_it_does_not_understand_and_counts_them)
 {
 	static const struct {
@@ -98,6 +165,9 @@ Test(unwind_table, leaves_out_functions_that_it_does_not_understand_and_counts_t
 	} rows[] = {
 		{ "a version of later", { COMMON(2, 'R', ABSOLUTE, 16) } },
 		{ "a return address in another register", { COMMON(1, 'R', ABSOLUTE, 15) } },
+		{ "a return address in a register that is written long in version 1",
+		  { TO32(20), TO32(0), 1, 'z', 'R', 0, 1, 0x78, 0x90, 0, 1, ABSOLUTE, 0x0c, 7, 8,
+		    0x90, 1 } },
 		{ "indirect addresses", { COMMON(1, 'R', 0x83, 16) } },
 		{ "addresses relative to data", { COMMON(1, 'R', 0x33, 16) } },
 		{ "addresses of no known form", { COMMON(1, 'R', 0x0f, 16) } },
@@ -169,6 +239,76 @@ Test(unwind_table, ends_where_the_section_does)
 	}
 }
 
+/* Zeros of the CIE's own program, where an entry would end the section. */
+Test(unwind_table, counts_functions_whose_cie_is_none)
+{
+	static const uint8_t bytes[] = { TO32(24),
+					 TO32(0),
+					 1,
+					 'z',
+					 'R',
+					 0,
+					 1,
+					 0x78,
+					 16,
+					 1,
+					 ABSOLUTE,
+					 0x0c,
+					 7,
+					 8,
+					 0x90,
+					 1,
+					 0,
+					 0,
+					 0,
+					 0,
+					 0,
+					 0,
+					 FUNCTION(28, 0x1000, 0x10, NOTHING),
+					 TO32(16),
+					 TO32(28),
+					 TO32(0x2000),
+					 TO32(0x10),
+					 0,
+					 NOTHING };
+	struct unwind_table table;
+
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	cr_expect_eq(table.functions, 2);
+	cr_expect_eq(table.functions_bad, 1);
+	expect_offset(&table, 0x1000, 8);
+	expect_offset(&table, 0x2000, 0);
+	unwind_table_free(&table);
+}
+
+Test(unwind_table, is_read_from_frames_that_can_be_read_again)
+{
+	static const uint8_t bytes[] = { USUAL, FUNCTION(24, 0x1000, 0x10, NOTHING) };
+	const struct frames_section section = {
+		.bytes = bytes, .len = sizeof(bytes), .address = AT, .machine = &x86_64
+	};
+	struct frames frames = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(frames_read(&section, &frames), 0);
+		cr_expect_eq(frames.functions_len, 1);
+		cr_expect_eq(frames.commons_len, 1);
+		frames_free(&frames);
+	}
+}
+
+Test(unwind_table, ends_at_an_entry_that_has_no_room_for_its_id)
+{
+	static const uint8_t bytes[] = { USUAL, FUNCTION(24, 0x1000, 0x10, NOTHING), TO32(2), 0,
+					 0,     FUNCTION(50, 0x2000, 0x10, NOTHING) };
+	struct unwind_table table;
+
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	expect_offset(&table, 0x1000, 8);
+	cr_expect_eq(table.functions, 1);
+	unwind_table_free(&table);
+}
+
 /* A function with more states than a file may have. */
 Test(unwind_table, has_a_limit_of_rules)
 {
@@ -234,4 +374,5 @@ Test(unwind_table, is_made_of_elf_files_of_64_bits_only)
 	cr_expect_eq(unwind_table_make(image, bytes, &table), 0);
 	cr_expect_eq(table.functions_bad * 100 / table.functions, 0);
 	unwind_table_free(&table);
+	unwind_table_free(&table); /* of nothing */
 }

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where images of ELF files say that their frame information is. Those made up have no code. */
+#include <criterion/criterion.h>
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "unwind/image.h"
+#include "unwind/table.h"
+
+#define TO32(n) (n) & 0xff, (n) >> 8 & 0xff, (n) >> 16 & 0xff, (n) >> 24 & 0xff
+#define ADDRESS 0x10000 /* that the section is linked at */
+#define SECTIONS_MAX 4096 /* that are looked at, behind the first, which is none */
+
+static const char names[] = "\0.eh_frame\0.names";
+
+/* A CIE and a function at 0x1000 of arm64: the CFA is sp + 32, and x29 and x30 are saved below. */
+static const uint8_t frames[] = { TO32(20),   TO32(0), 1,    'z',  'R',      0,        4,
+				  0x78,       30,      1,    0x03, 0x0c,     31,       32,
+				  0x9d,       4,       0x9e, 3,    TO32(16), TO32(28), TO32(0x1000),
+				  TO32(0x10), 0,       0,    0,    0 };
+
+/* A header, names, sections of which the one at @index is .eh_frame, and its bytes at the end. */
+struct image {
+	uint8_t *bytes;
+	size_t len;
+	Elf64_Ehdr *header;
+	Elf64_Shdr *section; /* .eh_frame */
+};
+
+static void image_free(struct image *image)
+{
+	free(image->bytes);
+}
+
+static struct image image_with(uint16_t machine, uint16_t index)
+{
+	const size_t sections_at = sizeof(Elf64_Ehdr) + 24;
+	const size_t frames_at = sections_at + (index + 2UL) * sizeof(Elf64_Shdr);
+	struct image image = { .len = frames_at + sizeof(frames) };
+	Elf64_Shdr *sections;
+
+	image.bytes = calloc(1, image.len);
+	cr_assert(image.bytes);
+	image.header = (Elf64_Ehdr *)image.bytes;
+	*image.header = (Elf64_Ehdr){ .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+						   ELFDATA2LSB, EV_CURRENT },
+				      .e_type = ET_DYN,
+				      .e_machine = machine,
+				      .e_version = EV_CURRENT,
+				      .e_shoff = sections_at,
+				      .e_ehsize = sizeof(Elf64_Ehdr),
+				      .e_shentsize = sizeof(Elf64_Shdr),
+				      .e_shnum = (uint16_t)(index + 2),
+				      .e_shstrndx = (uint16_t)(index + 1) };
+	memcpy(image.bytes + sizeof(Elf64_Ehdr), names, sizeof(names));
+	sections = (Elf64_Shdr *)(image.bytes + sections_at);
+	for (uint16_t i = 1; i < index; i++)
+		sections[i].sh_type = SHT_PROGBITS;
+	image.section = &sections[index];
+	*image.section = (Elf64_Shdr){ .sh_name = 1,
+				       .sh_type = SHT_PROGBITS,
+				       .sh_addr = ADDRESS,
+				       .sh_offset = frames_at,
+				       .sh_size = sizeof(frames) };
+	sections[index + 1] = (Elf64_Shdr){ .sh_name = 11,
+					    .sh_type = SHT_STRTAB,
+					    .sh_offset = sizeof(Elf64_Ehdr),
+					    .sh_size = sizeof(names) };
+	memcpy(image.bytes + frames_at, frames, sizeof(frames));
+	return image;
+}
+
+static int find(const struct image *image, struct frames_section *section)
+{
+	return image_frames(image->bytes, image->len, section);
+}
+
+Test(unwind_image, has_a_section_of_frame_information)
+{
+	_cleanup_(image_free) struct image image = image_with(EM_AARCH64, 1);
+	struct frames_section section;
+
+	cr_assert_eq(find(&image, &section), 0);
+	cr_expect_eq(section.bytes, image.bytes + image.len - sizeof(frames));
+	cr_expect_eq(section.len, sizeof(frames));
+	cr_expect_eq(section.address, ADDRESS);
+}
+
+Test(unwind_image, names_registers_by_the_numbers_of_its_machine)
+{
+	_cleanup_(image_free) struct image image = image_with(EM_AARCH64, 1);
+	const struct unwind_rule wanted = { .kind = UNWIND_CFA,
+					    .fp_place = UNWIND_AT_CFA,
+					    .ra_place = UNWIND_AT_CFA,
+					    .cfa_offset = 32,
+					    .fp_offset = -32,
+					    .ra_offset = -24 };
+	struct unwind_table table;
+
+	cr_assert_eq(unwind_table_make(image.bytes, image.len, &table), 0);
+	cr_expect_arr_eq(unwind_table_find(&table, 0x1000), &wanted, sizeof(wanted));
+	unwind_table_free(&table);
+	image.header->e_machine = EM_X86_64;
+	cr_expect_eq(unwind_table_make(image.bytes, image.len, &table), -ENODATA,
+		     "there register 30 is another");
+}
+
+Test(unwind_image, that_libelf_does_not_know_is_none)
+{
+	_cleanup_(image_free) struct image image = image_with(EM_AARCH64, 1);
+	struct frames_section section;
+
+	image.header->e_ident[EI_VERSION] = EV_NONE;
+	cr_expect_eq(find(&image, &section), -ENOEXEC);
+}
+
+Test(unwind_image, has_no_bytes_of_a_section_that_is_not_in_the_file)
+{
+	_cleanup_(image_free) struct image image = image_with(EM_AARCH64, 1);
+	const uint64_t offset = image.section->sh_offset;
+	struct frames_section section;
+
+	image.section->sh_type = SHT_NOBITS; /* as in a file of debug information */
+	cr_expect_eq(find(&image, &section), -ENODATA);
+	image.section->sh_type = SHT_PROGBITS;
+	image.section->sh_size++;
+	cr_expect_eq(find(&image, &section), -ENODATA);
+	image.section->sh_size = 0;
+	image.section->sh_offset = image.len + 1;
+	cr_expect_eq(find(&image, &section), -ENODATA);
+	image.section->sh_offset = offset;
+	image.section->sh_name = 11;
+	cr_expect_eq(find(&image, &section), -ENODATA, "another name");
+}
+
+/* Each is a step of the search. */
+Test(unwind_image, is_not_searched_for_ever)
+{
+	struct frames_section section;
+
+	for (uint16_t index = SECTIONS_MAX - 1; index <= SECTIONS_MAX + 1; index++) {
+		_cleanup_(image_free) struct image image = image_with(EM_AARCH64, index);
+
+		cr_expect_eq(find(&image, &section), index <= SECTIONS_MAX ? 0 : -ENODATA, "%u",
+			     index);
+	}
+}
