@@ -20,6 +20,8 @@ Test(answer_ends, a_server_waits_for_room_that_had_none_for_its_last_send)
 	conn_tried(&wire.conn, 1);
 	wire_arrive(&wire, 500);
 	wire_read(&wire, 600);
+	stream = wire_stream(&wire);
+	cr_expect_not(conn_sends(&wire.conn, &stream), "of another request");
 	wire_send(&wire, 700);
 	stream = wire_stream(&wire);
 	cr_expect_not(conn_sends(&wire.conn, &stream), "it has given up, and goes on");

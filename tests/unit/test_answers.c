@@ -329,3 +329,20 @@ Test(answers, a_request_that_came_with_the_rest_of_a_body_may_have_one)
 	wire_close(&wire, 500 * MS);
 	EXPECT_LAST(wire, 500, 400 * MS - 1500);
 }
+
+Test(answers, of_any_kind_answer_what_came_with_the_rest_of_a_body)
+{
+	static const uint32_t kinds[] = { BEGINS_ANSWER, BEGINS_SUCCESS, BEGINS_SWITCH };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct wire wire = in_service(BEGINS_UPLOAD);
+
+		wire_send(&wire, 200);
+		wire_arrive(&wire, 1000);
+		wire_read_bytes(&wire, 1500, 500, BEGINS_OTHER, false);
+		wire_write(&wire);
+		cr_expect_eq(wire_told_as(&wire, 1510, false, kinds[i]),
+			     REQUEST_ENDED | REQUEST_BEGAN | REQUEST_ANSWERED, "%u", kinds[i]);
+		EXPECT_LAST(wire, 50, 100);
+	}
+}

@@ -227,6 +227,29 @@ Test(binding, a_pause_is_one_of_its_own_request)
 	cr_expect_not(scene.conn.paused);
 }
 
+static int left(const struct scene *scene)
+{
+	return binding_left(&scene->conn, CONN, &scene->reader);
+}
+
+Test(binding, who_goes_for_work_or_to_another_request_has_left_what_it_read)
+{
+	struct scene scene = read_request();
+
+	cr_expect_not(left(&scene));
+	scene.reader.left_ns = T0;
+	cr_expect_not(left(&scene), "it came from a wait as it read");
+	scene.reader.left_ns = T0 + 1;
+	cr_expect(left(&scene));
+
+	scene = read_request();
+	scene.reader.request++;
+	cr_expect(left(&scene), "another connection");
+	scene = read_request();
+	scene.reader.request_ns++;
+	cr_expect(left(&scene), "another request");
+}
+
 static int over(const struct scene *scene, int parked, __u64 *end)
 {
 	return binding_over(&scene->reader, READER, &scene->conn, parked, end);

@@ -118,17 +118,69 @@ Test(hello, a_list_that_is_empty_or_cut_offers_nothing)
 	cr_expect_not(offers_http_2(&empty, empty.len));
 }
 
-Test(hello, each_letter_of_a_name_counts)
+static void expect_each_letter_to_count(struct bytes *bytes, uint8_t *name, size_t len)
 {
-	struct bytes bytes = hello_of("openssl-h2");
-	uint8_t *name = list_find(&bytes, "\0\3\2h2", 5) + 2;
-
-	for (int i = 0; i < 3; i++)
+	for (size_t i = 0; i < len; i++)
 		for (unsigned int bit = 0; bit < 8; bit++) {
 			name[i] ^= 1U << bit;
-			cr_expect_not(offers_http_2(&bytes, bytes.len), "byte %d, bit %u", i, bit);
+			cr_expect_not(offers_http_2(bytes, bytes->len), "byte %zu, bit %u", i, bit);
 			name[i] ^= 1U << bit;
 		}
+}
+
+Test(hello, each_letter_of_a_name_counts)
+{
+	struct bytes bytes = hello_of("openssl-h2"), grpc = hello_of("grpc");
+
+	expect_each_letter_to_count(&bytes, list_find(&bytes, "\0\3\2h2", 5) + 2, 3);
+	expect_each_letter_to_count(&grpc, list_find(&grpc, "\10grpc-exp", 9), 5);
+}
+
+/* RFC 8446, sections 4 and 4.1.2; RFC 7301, section 3.1. */
+Test(hello, each_part_tells_where_the_next_one_is)
+{
+	static const struct {
+		uint16_t part;
+		struct hello_window window;
+		uint16_t next;
+		uint32_t at, end, bytes;
+		int more;
+	} rows[] = {
+		{ HELLO_FIXED, { { 1, 0, 1, 2 } }, HELLO_SESSION, 38, 0, 262, 1 },
+		{ HELLO_FIXED, { { 1, 1, 0, 3 } }, HELLO_SESSION, 38, 0, 65543, 1 },
+		{ HELLO_FIXED, { { 1, 9, 0, 0 } }, HELLO_SESSION, 38, 0, 100000, 1 },
+		{ HELLO_FIXED, { { 2, 0, 1, 2 } }, HELLO_SESSION, 38, 0, 262, 0 },
+		{ HELLO_SESSION, { { 32 } }, HELLO_CIPHERS, 33, 0, 100000, 1 },
+		{ HELLO_CIPHERS, { { 1, 4 } }, HELLO_COMPRESSION, 262, 0, 100000, 1 },
+		{ HELLO_COMPRESSION, { { 1 } }, HELLO_LIST, 2, 0, 100000, 1 },
+		{ HELLO_LIST, { { 9, 9 } }, HELLO_EXTENSION, 2, 0, 100000, 1 },
+		{ HELLO_EXTENSION, { { 0, 43, 1, 3 } }, HELLO_EXTENSION, 263, 0, 100000, 1 },
+		{ HELLO_EXTENSION, { { 0, 16, 0, 5, 0, 3 } }, HELLO_PROTOCOL, 6, 9, 100000, 1 },
+		{ HELLO_EXTENSION, { { 0, 16, 1, 2, 1, 0 } }, HELLO_PROTOCOL, 6, 262, 100000, 1 },
+		{ HELLO_EXTENSION, { { 0, 16, 0, 2, 0, 0, 9 } }, HELLO_EXTENSION, 0, 0, 100000, 0 },
+		{ HELLO_PROTOCOL + 1, { { 1 } }, HELLO_PROTOCOL + 1, 0, 0, 100000, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct hello hello = { .part = rows[i].part, .bytes = 100000 };
+
+		cr_expect_eq(hello_step(&hello, &rows[i].window), rows[i].more, "row %zu", i);
+		cr_expect_eq(hello.part, rows[i].next, "row %zu", i);
+		cr_expect_eq(hello.at, rows[i].at, "row %zu: %u", i, hello.at);
+		cr_expect_eq(hello.end, rows[i].end, "row %zu", i);
+		cr_expect_eq(hello.bytes, rows[i].bytes, "row %zu", i);
+	}
+}
+
+/* Behind it comes the length of the next one, which is that of the digit. */
+Test(hello, a_name_of_one_letter_is_another_protocol)
+{
+	struct hello hello = { .part = HELLO_PROTOCOL, .bytes = 2, .end = 2 };
+	struct hello_window window = { "\1h2" };
+
+	cr_expect_not(hello_step(&hello, &window));
+	cr_expect_eq(hello.at, hello.end);
+	cr_expect_not(hello_is_http_2(&hello));
 }
 
 Test(hello, no_byte_leads_the_walk_astray)

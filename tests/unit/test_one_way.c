@@ -56,6 +56,20 @@ Test(one_way, parts_of_a_request_follow_sooner)
 	cr_expect_eq(next_read(&wire, SILENCE - (2 << TICK_SHIFT)), 0);
 }
 
+/* By whole ticks of 1.05 ms: between the first of one and the first of another. */
+Test(one_way, a_silence_is_known_to_a_tick)
+{
+	const uint64_t tick = 1U << 20, first = (T0 / tick + 1) | 1, silence = 500 * MS / tick;
+
+	for (uint64_t ticks = silence - 1; ticks <= silence; ticks++) {
+		struct wire wire = wire_open();
+
+		wire_read_bytes(&wire, first * tick - T0, 300, BEGINS_OTHER, false);
+		cr_expect_eq(next_read(&wire, (first + ticks) * tick - T0),
+			     ticks < silence ? 0 : MESSAGE | REQUEST_ONE_WAY, "%lu", ticks);
+	}
+}
+
 Test(one_way, the_silence_is_the_clients_and_not_the_servers)
 {
 	struct wire wire = first_read(BEGINS_OTHER);
@@ -116,6 +130,8 @@ Test(one_way, once_known_each_arrival_is_a_message)
 	wire_arrive(&wire, SILENCE + 40);
 	cr_expect_eq(wire_read_part(&wire, SILENCE + 50, true), MESSAGE);
 	cr_expect_eq(wire_read(&wire, SILENCE + 60), 0, "it was here before");
+	wire_arrive(&wire, SILENCE + 50);
+	cr_expect_eq(wire_read(&wire, SILENCE + 70), 0, "it came as the message was read");
 	cr_expect_eq(wire_send(&wire, SILENCE + 80), REQUEST_ANSWERED);
 	wire_close(&wire, 2 * SILENCE);
 	EXPECT_LAST(wire, 10, 30);

@@ -20,6 +20,7 @@ static struct wire greeted(void)
 	struct wire wire = opened();
 
 	cr_assert_eq(wire_send(&wire, 700), GREETED);
+	cr_assert_eq(wire.ended, 0);
 	return wire;
 }
 
@@ -48,6 +49,25 @@ Test(opening, what_came_before_the_greeting_does_not_wait_twice)
 	wire_send(&wire, 800);
 	wire_close(&wire, 900);
 	EXPECT_LAST(wire, 630, 70);
+}
+
+Test(opening, a_cpu_whose_clock_is_behind_makes_no_wait)
+{
+	struct wire wire = opened();
+
+	cr_expect_eq(wire_send(&wire, 90), GREETED);
+	wire_arrive(&wire, 5000);
+	wire_read(&wire, 5030);
+	wire_send(&wire, 5100);
+	wire_close(&wire, 6000);
+	EXPECT_LAST(wire, 30, 70);
+	wire = opened();
+	wire_arrive(&wire, 110);
+	cr_expect_eq(wire_send(&wire, 700), GREETED);
+	wire_read(&wire, 690);
+	wire_send(&wire, 800);
+	wire_close(&wire, 900);
+	EXPECT_LAST(wire, 600, 110);
 }
 
 Test(opening, what_was_not_seen_to_arrive_stays_unknown)

@@ -208,6 +208,7 @@ static struct wire preamble_read(struct text text)
 
 	wire_arrive(&wire, 100);
 	cr_expect_eq(read_text(&wire, 200, text, (uint32_t)text.length), REQUEST_PREAMBLE);
+	cr_expect_eq(wire.ended, 0);
 	return wire;
 }
 
@@ -368,6 +369,7 @@ Test(preamble, in_pieces_it_is_no_request_either)
 					     : at           ? 0
 							    : REQUEST_BEGAN);
 			EXPECT_GAUGES(wire, 0, at + 1 < sure);
+			cr_expect_eq(conn_is_unread(&wire.conn), at + 1 == text->length);
 		}
 		cr_expect_eq(wire.conn.protocol, PROTOCOL_NEW);
 		wire_arrive(&wire, 500 * MS);

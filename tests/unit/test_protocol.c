@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What bytes begin with, and what the request machine makes of it. */
+#include <ctype.h>
 #include <string.h>
 
 #include "wire.h"
@@ -54,6 +55,16 @@ Test(protocol, a_tunnel_is_known_by_its_method_and_a_server)
 	cr_expect_eq(read_of("CONNECT @:443 HTTP/1.1\r\n"), BEGINS_OTHER);
 	cr_expect_eq(read_of("CONNECT /x HTTP/1.1\r\n"), BEGINS_UPLOAD);
 	cr_expect_eq(later_of("CONNECTS x"), BEGINS_SHORT);
+}
+
+Test(protocol, the_name_or_address_of_a_server_begins_with_a_letter_a_digit_or_a_bracket)
+{
+	for (int c = 1; c < 256; c++) {
+		char text[] = "CONNECT ?:443 HTTP/1.1\r\n";
+
+		*strchr(text, '?') = (char)c;
+		cr_expect_eq(read_of(text) == BEGINS_TUNNEL, isalnum(c) || c == '[', "%#x", c);
+	}
 }
 
 Test(protocol, any_token_is_a_method)

@@ -199,6 +199,8 @@ Test(request_meetings, what_tcp_takes_is_told_by_its_clock)
 	cr_expect_eq(wire.conn.next_ns, T0 + 210);
 	conn_arrival_at(&wire.conn, T0 + 205);
 	cr_expect_eq(wire.conn.latest_ns, T0 + 210, "it never goes back");
-	conn_arrival_at(&wire.conn, T0 + 210 + ARRIVAL_TAKES_NS + 1);
+	conn_arrival_at(&wire.conn, T0 + 210 + 100001);
 	cr_expect_eq(wire.conn.latest_ns, T0 + 210, "nothing came with that");
+	conn_arrival_at(&wire.conn, T0 + 210 + 100000);
+	cr_expect_eq(wire.conn.latest_ns, T0 + 210 + 100000);
 }
