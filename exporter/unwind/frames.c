@@ -26,10 +26,10 @@ static int grow(void **array, size_t len, size_t *size, size_t max, size_t bytes
 	size_t wanted = *size ? 2 * *size : 64;
 	void *grown;
 
-	if (len < *size)
-		return 0;
 	if (len >= max)
 		return -E2BIG;
+	if (len < *size)
+		return 0;
 	grown = reallocarray(*array, wanted, bytes);
 	if (!grown)
 		return -ENOMEM;

@@ -15,7 +15,9 @@
 #define ADDRESS 0x10000 /* that the section is linked at */
 #define SECTIONS_MAX 4096 /* that are looked at, behind the first, which is none */
 
-static const char names[] = "\0.eh_frame\0.names";
+static const char names[] = "\0.names\0.eh_frame";
+#define NAMES_AT 1
+#define FRAMES_AT 8
 
 /* A CIE and a function at 0x1000 of arm64: the CFA is sp + 32, and x29 and x30 are saved below. */
 static const uint8_t frames[] = { TO32(20),   TO32(0), 1,    'z',  'R',      0,        4,
@@ -61,12 +63,12 @@ static struct image image_with(uint16_t machine, uint16_t index)
 	for (uint16_t i = 1; i < index; i++)
 		sections[i].sh_type = SHT_PROGBITS;
 	image.section = &sections[index];
-	*image.section = (Elf64_Shdr){ .sh_name = 1,
+	*image.section = (Elf64_Shdr){ .sh_name = FRAMES_AT,
 				       .sh_type = SHT_PROGBITS,
 				       .sh_addr = ADDRESS,
 				       .sh_offset = frames_at,
 				       .sh_size = sizeof(frames) };
-	sections[index + 1] = (Elf64_Shdr){ .sh_name = 11,
+	sections[index + 1] = (Elf64_Shdr){ .sh_name = NAMES_AT,
 					    .sh_type = SHT_STRTAB,
 					    .sh_offset = sizeof(Elf64_Ehdr),
 					    .sh_size = sizeof(names) };
@@ -133,8 +135,26 @@ Test(unwind_image, has_no_bytes_of_a_section_that_is_not_in_the_file)
 	image.section->sh_offset = image.len + 1;
 	cr_expect_eq(find(&image, &section), -ENODATA);
 	image.section->sh_offset = offset;
-	image.section->sh_name = 11;
+	image.section->sh_name = NAMES_AT;
 	cr_expect_eq(find(&image, &section), -ENODATA, "another name");
+}
+
+Test(unwind_image, has_no_names_where_those_are_not_in_the_file_as_they_are)
+{
+	_cleanup_(image_free) struct image image = image_with(EM_AARCH64, 1);
+	Elf64_Shdr *of_names = image.section + 1;
+	struct frames_section section;
+
+	of_names->sh_flags = SHF_COMPRESSED;
+	cr_expect_eq(find(&image, &section), -ENODATA);
+	of_names->sh_flags = 0;
+	of_names->sh_size--;
+	cr_expect_eq(find(&image, &section), -ENODATA, "the name has no end");
+	of_names->sh_size++;
+	image.section->sh_flags = SHF_COMPRESSED;
+	cr_expect_eq(find(&image, &section), -ENODATA);
+	image.section->sh_flags = 0;
+	cr_expect_eq(find(&image, &section), 0);
 }
 
 /* Each is a step of the search. */

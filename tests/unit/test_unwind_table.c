@@ -172,6 +172,9 @@ Test(unwind_table, leaves_out_functions_that_it_does_not_understand_and_counts_t
 		{ "addresses relative to data", { COMMON(1, 'R', 0x33, 16) } },
 		{ "addresses of no known form", { COMMON(1, 'R', 0x0f, 16) } },
 		{ "a letter of later", { COMMON(1, '?', ABSOLUTE, 16) } },
+		{ "another letter of later",
+		  { TO32(20), TO32(0), 1, 'z', 'R', '?', 0, 1, 0x78, 16, 1, ABSOLUTE, 0x0c, 7, 8,
+		    0x90, 1 } },
 		{ "a personality of no known form", { COMMON(1, 'P', 0x0f, 16) } },
 		{ "no end of the letters",
 		  { TO32(20), TO32(0), 1, 'z', 'z', 'z', 'z', 'z', 'z', 'z', 'z', 'z', 'z', 'z',
@@ -333,6 +336,52 @@ Test(unwind_table, has_a_limit_of_rules)
 	cr_expect_geq(table.states_bad, 10);
 	expect_offset(&table, 0x1000 + 4, 128);
 	expect_offset(&table, 0x1000 + 4 * STATES - 4, 0);
+	unwind_table_free(&table);
+}
+
+/* Without letters addresses are absolute and of 8 bytes, and functions have no data of their own.
+ */
+Test(unwind_table, has_functions_of_a_cie_without_letters)
+{
+	static const uint8_t bytes[] = {
+		TO32(16),   TO32(0), 1,    0,    1,  0x78,     16,       0x0c,         7,
+		8,          0x90,    1,    0,    0,  TO32(24), TO32(24), TO32(0x1000), TO32(0),
+		TO32(0x10), TO32(0), 0x44, 0x0e, 16, 0
+	};
+	struct unwind_table table;
+
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	expect_offset(&table, 0x1003, 8);
+	expect_offset(&table, 0x1004, 16);
+	unwind_table_free(&table);
+}
+
+/* What they refer to must be a CIE, which begins where they say. */
+Test(unwind_table, leaves_out_functions_of_no_cie)
+{
+	static const uint8_t bytes[] = {
+		USUAL,   USUAL,    TO32(16),      TO32(52 - 8), TO32(0x1000), TO32(0x10), 0,
+		NOTHING, TO32(16), TO32(72 - 24), TO32(0x2000), TO32(0x10),   0,          NOTHING
+	};
+	struct unwind_table table;
+
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	cr_expect_eq(table.functions_bad, 1);
+	expect_offset(&table, 0x1000, 0);
+	expect_offset(&table, 0x2000, 8);
+	unwind_table_free(&table);
+}
+
+Test(unwind_table, has_no_rule_where_the_cfa_is_by_another_register)
+{
+	static const uint8_t bytes[] = { USUAL, FUNCTION(24, 0x1000, 0x10, 0x0d, 3, 0),
+					 FUNCTION(44, 0x2000, 0x10, NOTHING) };
+	struct unwind_table table;
+
+	cr_assert_eq(make(bytes, sizeof(bytes), &table), 0);
+	cr_expect_eq(table.states_bad, 1);
+	expect_offset(&table, 0x1000, 0);
+	expect_offset(&table, 0x2000, 8);
 	unwind_table_free(&table);
 }
 
