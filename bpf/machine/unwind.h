@@ -117,8 +117,7 @@ static inline __u64 unwind_strip(__u32 machine, __u64 address)
 
 /*
  * Makes @frame that of the caller; @word holds what is at unwind_words(). A call pushes its return
- * address on x86-64, so each frame is higher there; on arm64 the innermost may use no
- * stack.
+ * address on x86-64, so each frame is higher there; on arm64 the innermost may use no stack.
  */
 static inline int unwind_up(__u32 machine, const struct unwind_rule *rule,
 			    struct unwind_frame *frame, __u64 cfa, const struct unwind_words *word)

@@ -16,7 +16,7 @@
 
 #define TEXT_BYTES 8192
 #define RETURNED_BYTES (128 << 10) /* what glibc begins with */
-#define KEPT_BYTES (32 << 20) /* the most that glibc takes: of a page that is larger */
+#define KEPT_BYTES (32 << 20) /* the most that glibc takes */
 #define NO_LIMIT (1ULL << 62) /* version 1 writes the largest number of pages, in bytes */
 
 /* Where a version keeps what. */

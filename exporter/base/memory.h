@@ -20,8 +20,8 @@ int memory_limit_read(const char *proc_root, const char *cgroup_root, struct mem
 
 /*
  * What becomes of large blocks that are freed: they go back to the kernel at once, or stay for
- * those to come. glibc alone takes them to be kept as soon as one has been freed (mallopt(3),
- * "Dynamic mmap threshold").
+ * those to come. By itself glibc keeps blocks as large as the largest that was ever freed
+ * (mallopt(3), M_MMAP_THRESHOLD).
  */
 void memory_return_large_blocks(void);
 void memory_keep_large_blocks(void);

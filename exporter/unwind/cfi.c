@@ -425,9 +425,8 @@ bool cfi_rule(const struct cfi_common *common, const struct cfi_state *state,
 
 	*rule = none;
 	if (common->signal) {
-		if (is_kernel_signal(common, state))
-			*rule = signal;
-		return is_kernel_signal(common, state);
+		*rule = is_kernel_signal(common, state) ? signal : none;
+		return rule->kind == UNWIND_SIGNAL;
 	}
 	if (state->ra.place == CFI_UNDEFINED) {
 		*rule = end;

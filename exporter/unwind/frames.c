@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/array.h"
+
 #define LENGTH_IS_LONG 0xffffffffU /* eight bytes of length follow */
 #define FORM_MASK 0x0f /* of an encoding: how the number is written */
 
@@ -18,24 +20,6 @@ struct entry {
 static uint64_t offset_of(const struct frames_section *section, const struct reader *reader)
 {
 	return (uint64_t)(reader->at - section->bytes);
-}
-
-/* Room for one more at the end of *@array, of at most @max. 0, -E2BIG or -ENOMEM. */
-static int grow(void **array, size_t len, size_t *size, size_t max, size_t bytes)
-{
-	size_t wanted = *size ? 2 * *size : 64;
-	void *grown;
-
-	if (len >= max)
-		return -E2BIG;
-	if (len < *size)
-		return 0;
-	grown = reallocarray(*array, wanted, bytes);
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	*size = wanted;
-	return 0;
 }
 
 /* The next entry of @reader. False at the end, and at what is none. */
@@ -112,13 +96,14 @@ static int common_parse(const struct frames_section *section, struct reader body
 static int common_read(const struct frames_section *section, struct frames *frames,
 		       const struct entry *entry, uint64_t at)
 {
-	struct frames_common *common;
-	int r = grow((void **)&frames->commons, frames->commons_len, &frames->commons_size,
-		     FRAMES_COMMONS_MAX, sizeof(*common));
+	struct frames_common *common, *commons;
 
-	if (r)
-		return r;
-	common = &frames->commons[frames->commons_len++];
+	commons = array_grow(frames->commons, frames->commons_len, &frames->commons_size,
+			     FRAMES_COMMONS_MAX, sizeof(*commons));
+	if (!commons)
+		return -errno;
+	frames->commons = commons;
+	common = &commons[frames->commons_len++];
 	*common = (struct frames_common){ .at = at };
 	common->bad = common_parse(section, entry->body, &common->cfi);
 	return 0;
@@ -166,13 +151,14 @@ static int function_read(const struct frames_section *section, struct frames *fr
 			 const struct entry *entry)
 {
 	const struct frames_common *common = common_find(frames, entry->at - entry->id);
-	struct frames_function *function;
-	int r = grow((void **)&frames->functions, frames->functions_len, &frames->functions_size,
-		     FRAMES_FUNCTIONS_MAX, sizeof(*function));
+	struct frames_function *function, *functions;
 
-	if (r)
-		return r;
-	function = &frames->functions[frames->functions_len];
+	functions = array_grow(frames->functions, frames->functions_len, &frames->functions_size,
+			       FRAMES_FUNCTIONS_MAX, sizeof(*functions));
+	if (!functions)
+		return -errno;
+	frames->functions = functions;
+	function = &functions[frames->functions_len];
 	if (!common || common->bad ||
 	    function_parse(section, &common->cfi, entry->body, function)) {
 		frames->bad++;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "unwind/array.h"
 #include "unwind/cfi.h"
 #include "unwind/image.h"
 
@@ -57,20 +58,16 @@ static uint32_t rule_index(struct make *make, const struct unwind_rule *rule)
 /* From @address on @rule holds. 0, -E2BIG or -ENOMEM. */
 static int row_add(struct unwind_table *table, uint64_t address, uint32_t rule)
 {
+	struct unwind_row *rows;
+
 	if (table->rows_len && table->rows[table->rows_len - 1].rule == rule)
 		return 0;
-	if (table->rows_len == UNWIND_ROWS_MAX)
-		return -E2BIG;
-	if (table->rows_len == table->rows_size) {
-		size_t size = table->rows_size ? 2 * table->rows_size : 1024;
-		struct unwind_row *rows = reallocarray(table->rows, size, sizeof(*rows));
-
-		if (!rows)
-			return -ENOMEM;
-		table->rows = rows;
-		table->rows_size = size;
-	}
-	table->rows[table->rows_len++] = (struct unwind_row){ .address = address, .rule = rule };
+	rows = array_grow(table->rows, table->rows_len, &table->rows_size, UNWIND_ROWS_MAX,
+			  sizeof(*rows));
+	if (!rows)
+		return -errno;
+	table->rows = rows;
+	rows[table->rows_len++] = (struct unwind_row){ .address = address, .rule = rule };
 	return 0;
 }
 

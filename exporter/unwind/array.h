@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays that grow by doubling, up to a limit. */
+#ifndef WORKLOAD_UNWIND_ARRAY_H
+#define WORKLOAD_UNWIND_ARRAY_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#define ARRAY_FIRST 64U
+
+/*
+ * Room for one more at the end of @array, which has @len of *@size elements of @bytes in use: the
+ * array, which may have moved. NULL with errno, and it is as it was: E2BIG: it has @max; ENOMEM.
+ */
+static inline void *array_grow(void *array, size_t len, size_t *size, size_t max, size_t bytes)
+{
+	size_t wanted = *size ? 2 * *size : ARRAY_FIRST;
+
+	if (len >= max) {
+		errno = E2BIG;
+		return NULL;
+	}
+	if (len < *size)
+		return array;
+	array = reallocarray(array, wanted, bytes);
+	if (array)
+		*size = wanted;
+	return array;
+}
+
+#endif
