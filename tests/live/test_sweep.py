@@ -29,11 +29,15 @@ def reads(pid):
 
 
 def reads_of_a_sweep(exporter):
+    """The least of some, as the exporter also reads for what comes and goes beside it."""
+    seen = []
     exporter.scrape()
-    time.sleep(SWEEP_SECONDS)
-    before = reads(exporter.pid)
-    exporter.scrape()
-    return reads(exporter.pid) - before
+    for _ in range(4):
+        time.sleep(SWEEP_SECONDS)
+        before = reads(exporter.pid)
+        exporter.scrape()
+        seen.append(reads(exporter.pid) - before)
+    return min(seen)
 
 
 def test_a_sweep_of_many_connections_is_made_in_steps(exporter, start):
