@@ -46,4 +46,68 @@ struct unwind_rule {
 };
 _Static_assert(sizeof(struct unwind_rule) == 32, "struct unwind_rule has a hole");
 
+/*
+ * Tables of files, written by user space. A row is 32 bits: the low 16 of the address from which on
+ * a rule holds, and the index of that rule; two rows are in an element of `unwind_rows`, as the
+ * kernel gives each 8 bytes. The rows of 64 KiB of addresses are a page, whose first row may be
+ * that of the page before: the one that holds at its beginning.
+ */
+#define UNWIND_ROWS_MAX_ALL (2U << 20)
+#define UNWIND_RULES_MAX_ALL 16384U
+#define UNWIND_PAGES_MAX 65536U
+#define UNWIND_FILES_MAX 4096U /* 0 is none */
+#define UNWIND_PAGE_BITS 16
+
+static inline __u32 unwind_row(__u64 address, __u32 rule)
+{
+	return (__u32)(address & 0xffff) << 16 | rule;
+}
+
+static inline __u32 unwind_row_low(__u32 row)
+{
+	return row >> 16;
+}
+
+static inline __u32 unwind_row_rule(__u32 row)
+{
+	return row & 0xffff;
+}
+
+/* Array `unwind_pages`. */
+struct unwind_page {
+	__u32 first; /* row */
+	__u32 rows;
+};
+_Static_assert(sizeof(struct unwind_page) == 8, "struct unwind_page has a hole");
+
+/* Array `unwind_files`. */
+struct unwind_file {
+	__u64 begin; /* address, as linked, of its first page */
+	__u32 page;
+	__u32 pages;
+};
+_Static_assert(sizeof(struct unwind_file) == 16, "struct unwind_file has a hole");
+
+/* A part of a process that holds code. */
+struct code_range {
+	__u64 begin, end;
+	__u64 bias; /* from an address as linked to one in the process */
+	__u32 file; /* 0: of none */
+	__u32 zero;
+};
+_Static_assert(sizeof(struct code_range) == 32, "struct code_range has a hole");
+
+#define CODE_RANGES_MAX 256U /* a power of two */
+#define CODE_PROCESSES_MAX 512U
+
+/* Array `process_code`, written by user space: seq is odd meanwhile. */
+struct process_code {
+	__u64 seq;
+	__u32 len;
+	__u32 zero;
+	struct code_range ranges[CODE_RANGES_MAX]; /* by address */
+};
+_Static_assert(sizeof(struct process_code) == 16 + 32 * CODE_RANGES_MAX,
+	       "struct process_code has a hole");
+
 #endif

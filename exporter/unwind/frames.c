@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/array.h"
+#include "base/array.h"
 
 #define LENGTH_IS_LONG 0xffffffffU /* eight bytes of length follow */
 #define FORM_MASK 0x0f /* of an encoding: how the number is written */

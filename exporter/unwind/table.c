@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "unwind/array.h"
+#include "base/array.h"
 #include "unwind/cfi.h"
 #include "unwind/image.h"
+#include "unwind/rules.h"
 
 /*
  * Compilers align functions to 16 bytes, and what fills the space in between is not executed. There
@@ -19,38 +20,22 @@
 
 struct make {
 	struct unwind_table *table;
-	uint16_t order[UNWIND_RULES_MAX]; /* indices of the rules, by their bytes */
+	struct rules rules;
+	uint16_t order[UNWIND_RULES_MAX];
 };
 _Static_assert(UNWIND_RULES_MAX <= UINT16_MAX, "indices of rules");
-
-/* Where in the order @rule is, or belongs. A file that is hostile could choose equal hashes. */
-static size_t rule_place(const struct make *make, const struct unwind_rule *rule)
-{
-	size_t from = 0, to = make->table->rules_len;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (memcmp(&make->table->rules[make->order[middle]], rule, sizeof(*rule)) < 0)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
-}
 
 /* The index of @rule; 0, which is none, if there is no room for it. */
 static uint32_t rule_index(struct make *make, const struct unwind_rule *rule)
 {
 	struct unwind_table *table = make->table;
-	size_t place = rule_place(make, rule), len = table->rules_len;
+	size_t at, len = table->rules_len;
 
-	if (place < len && !memcmp(&table->rules[make->order[place]], rule, sizeof(*rule)))
-		return make->order[place];
+	if (rules_find(&make->rules, rule, &at))
+		return make->order[at];
 	if (len == UNWIND_RULES_MAX)
 		return 0;
-	memmove(make->order + place + 1, make->order + place, (len - place) * sizeof(*make->order));
-	make->order[place] = (uint16_t)len;
+	rules_insert(&make->rules, at, (uint16_t)len);
 	table->rules[len] = *rule;
 	return (uint32_t)table->rules_len++;
 }
@@ -131,6 +116,7 @@ static int table_fill(struct unwind_table *table, const struct frames *frames)
 	table->rules = calloc(UNWIND_RULES_MAX, sizeof(*table->rules));
 	if (!table->rules)
 		return -ENOMEM;
+	make.rules = (struct rules){ .rules = table->rules, .order = make.order };
 	table->functions = frames->functions_len + frames->bad;
 	table->functions_bad = frames->bad;
 	rule_index(&make, &none);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays that grow by doubling, up to a limit. */
-#ifndef WORKLOAD_UNWIND_ARRAY_H
-#define WORKLOAD_UNWIND_ARRAY_H
+#ifndef WORKLOAD_BASE_ARRAY_H
+#define WORKLOAD_BASE_ARRAY_H
 
 #include <errno.h>
 #include <stddef.h>
