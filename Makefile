@@ -69,7 +69,8 @@ PROGRAMS := $(patsubst bpf/%.bpf.c,%,$(wildcard bpf/*.bpf.c))
 SKELETONS := $(PROGRAMS:%=$(BUILD)/bpf/%.skel.h) $(BUILD)/bpf/skeletons.h
 
 SOURCES := $(wildcard exporter/*/*.c)
-PROTO   := $(patsubst exporter/exposition/%.proto,$(BUILD)/proto/%.pb-c,$(wildcard exporter/exposition/*.proto))
+PROTOS  := $(wildcard exporter/*/*.proto)
+PROTO   := $(patsubst %.proto,$(BUILD)/proto/%.pb-c,$(notdir $(PROTOS)))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(PROTO:=.o)
 # What the unit tests are linked with: all that makes no system call of BPF. In place of the rest
 # is tests/unit/plain_kernel.c, and of the tables of features and commands their own.
@@ -194,10 +195,11 @@ $(BUILD)/version.h: FORCE
 		{ cmp -s $@.$$$$ $@ && rm $@.$$$$ || mv $@.$$$$ $@; }
 .PHONY: FORCE
 
-$(BUILD)/proto/%.pb-c.c $(BUILD)/proto/%.pb-c.h: exporter/exposition/%.proto
+vpath %.proto $(sort $(dir $(PROTOS)))
+$(BUILD)/proto/%.pb-c.c $(BUILD)/proto/%.pb-c.h: %.proto
 	$(if $(Q),@echo "  PROTO  $(BUILD)/proto/$*.pb-c.c")
 	@mkdir -p $(@D)
-	$(Q)protoc-c --c_out=$(BUILD)/proto --proto_path=exporter/exposition $<
+	$(Q)protoc-c --c_out=$(BUILD)/proto --proto_path=$(<D) $<
 
 $(BUILD)/proto/%.o: $(BUILD)/proto/%.c Makefile
 	$(if $(Q),@echo "  CC     $@")

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Profiles: stacks, and what was seen on them. A frame is a file and an address in it as linked:
+ * free of where a process has mapped it, so that stacks of several processes are one, and may be
+ * named after they have ended.
+ */
+#ifndef WORKLOAD_ABI_PROFILES_H
+#define WORKLOAD_ABI_PROFILES_H
+
+#include "abi/kernel_types.h"
+#include "abi/unwind.h"
+
+#define FRAMES_MAX 127U
+#define STACKS_MAX 4096U
+#define STACK_SETS 2U
+
+/* STACK_END(identifier, label): why a stack has no more frames. */
+#define STACK_END_LIST(STACK_END)                                                           \
+	STACK_END(COMPLETE, "complete")                                                     \
+	STACK_END(TRUNCATED, "truncated") /* FRAMES_MAX */                                  \
+	STACK_END(NO_CODE, "process_unknown") /* it is not known yet which files it runs */ \
+	STACK_END(NO_FILE, "code_of_no_file") /* nothing is mapped there, or no file */     \
+	STACK_END(NO_RULE, "no_rule")                                                       \
+	STACK_END(UNREADABLE, "unreadable")                                                 \
+	STACK_END(ASTRAY, "astray")                                                         \
+	STACK_END(CHANGED, "code_changed") /* while the stack was followed */
+
+enum stack_end {
+#define STACK_END(id, label) STACK_##id,
+	STACK_END_LIST(STACK_END)
+#undef STACK_END
+		STACK_ENDS,
+};
+
+static inline __u64 frame_make(__u32 file, __u64 address)
+{
+	return (__u64)file << 48 | (address & 0xffffffffffffULL);
+}
+
+static inline __u32 frame_file(__u64 frame)
+{
+	return (__u32)(frame >> 48);
+}
+
+static inline __u64 frame_address(__u64 frame)
+{
+	return frame & 0xffffffffffffULL;
+}
+
+struct stack_key {
+	__u64 hash; /* of frames and end */
+	__u32 pool;
+	__u32 state; /* enum thread_state */
+};
+_Static_assert(sizeof(struct stack_key) == 16, "struct stack_key has a hole");
+
+/*
+ * Hashes `stacks_0` and `stacks_1`: programs write the one that `profiled_set` names; user space
+ * reads the other once no program is in it any more (struct profiled).
+ */
+struct stack {
+	__u64 samples;
+	__u32 tree;
+	__u32 end; /* enum stack_end */
+	__u32 len;
+	__u32 zero;
+	__u64 frames[FRAMES_MAX]; /* innermost first */
+};
+_Static_assert(sizeof(struct stack) == 24 + 8 * FRAMES_MAX, "struct stack has a hole");
+
+/* Of a process: which slot of `process_code` is its own. */
+struct code_slot {
+	__u32 slot; /* 0: none */
+	__u32 exec_id; /* of the program that it was when that was read */
+};
+_Static_assert(sizeof(struct code_slot) == 8, "struct code_slot has a hole");
+
+/* Array `profiled`: of each CPU, which alone writes it. */
+struct profiled {
+	__u64 entered[STACK_SETS]; /* programs that write to a set, */
+	__u64 left[STACK_SETS]; /* and those that have done so */
+	__u64 lost[STACK_SETS]; /* samples that found no room there */
+};
+_Static_assert(sizeof(struct profiled) == 48, "struct profiled has a hole");
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profiles/pprof.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/profiles.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "profile.pb-c.h"
+
+#define VALUES 2 /* of a sample: how often, and how long */
+#define LABELS 3
+#define FILE_BYTES (UINT64_C(1) << 48) /* between the places of two files */
+
+/* The texts, each once; the first is "". */
+struct texts {
+	const char **text; /* borrowed from the profile */
+	size_t len, text_size;
+	size_t *order; /* their indices, by what they say */
+	size_t order_size;
+	int error;
+};
+
+/* Arrays of @len messages and of pointers to them: protobuf-c takes the latter. Owned as one. */
+struct array {
+	void *messages;
+	void **pointers;
+	size_t len;
+};
+
+struct writing {
+	const struct profile *profile;
+	struct texts texts;
+	uint64_t *frames; /* each once, in order: the id of a location is its place + 1 */
+	size_t frames_len;
+	struct array files, locations, lines, functions, samples, labels;
+	uint64_t *ids; /* of the locations of all samples */
+	int64_t *values;
+};
+
+/* --- texts ---------------------------------------------------------------------------------- */
+
+static int texts_grow(struct texts *texts)
+{
+	const char **text = array_grow(texts->text, texts->len, &texts->text_size, SIZE_MAX,
+				       sizeof(*text));
+	size_t *order;
+
+	if (!text)
+		return -ENOMEM;
+	texts->text = text;
+	order = array_grow(texts->order, texts->len, &texts->order_size, SIZE_MAX, sizeof(*order));
+	if (!order)
+		return -ENOMEM;
+	texts->order = order;
+	return 0;
+}
+
+/* The index of @text; 0, which is "", without memory, and then texts->error says so. */
+static int64_t text_index(struct texts *texts, const char *text)
+{
+	size_t from = 0, to = texts->len;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		int order = strcmp(texts->text[texts->order[middle]], text);
+
+		if (!order)
+			return (int64_t)texts->order[middle];
+		if (order < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	if (texts_grow(texts)) {
+		texts->error = -ENOMEM;
+		return 0;
+	}
+	memmove(texts->order + from + 1, texts->order + from,
+		(texts->len - from) * sizeof(*texts->order));
+	texts->order[from] = texts->len;
+	texts->text[texts->len] = text;
+	return (int64_t)texts->len++;
+}
+
+/* --- arrays --------------------------------------------------------------------------------- */
+
+static int array_make(struct array *array, size_t len, size_t bytes)
+{
+	array->len = len;
+	array->messages = calloc(len ? len : 1, bytes);
+	array->pointers = calloc(len ? len : 1, sizeof(void *));
+	if (!array->messages || !array->pointers)
+		return -ENOMEM;
+	for (size_t i = 0; i < len; i++)
+		array->pointers[i] = (char *)array->messages + i * bytes;
+	return 0;
+}
+
+static void array_free(struct array *array)
+{
+	free(array->messages);
+	free(array->pointers);
+}
+
+static int frame_compare(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+static size_t frames_of_all(const struct profile *profile)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < profile->stacks_len; i++)
+		len += profile->stacks[i].len;
+	return len;
+}
+
+/* All frames, each once, in order. */
+static int frames_collect(struct writing *writing)
+{
+	const struct profile *profile = writing->profile;
+	size_t len = frames_of_all(profile), kept = 0, at = 0;
+	uint64_t *frames = calloc(len ? len : 1, sizeof(*frames));
+
+	writing->frames = frames;
+	if (!frames)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->stacks_len; i++) {
+		memcpy(frames + at, profile->stacks[i].frames,
+		       profile->stacks[i].len * sizeof(*frames));
+		at += profile->stacks[i].len;
+	}
+	qsort(frames, len, sizeof(*frames), frame_compare);
+	for (size_t i = 0; i < len; i++)
+		if (!kept || frames[kept - 1] != frames[i])
+			frames[kept++] = frames[i];
+	writing->frames_len = kept;
+	return 0;
+}
+
+static uint64_t location_id(const struct writing *writing, uint64_t frame)
+{
+	const uint64_t *found = bsearch(&frame, writing->frames, writing->frames_len, sizeof(frame),
+					frame_compare);
+
+	return (uint64_t)(found - writing->frames) + 1;
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+/* Where pprof is told that a file was mapped: its addresses as linked, at a place of its own. */
+static uint64_t file_place(const struct profile_file *file)
+{
+	return file->number * FILE_BYTES;
+}
+
+static int files_write(struct writing *writing)
+{
+	const struct profile *profile = writing->profile;
+	Pprof__Mapping *mappings;
+
+	if (array_make(&writing->files, profile->files_len, sizeof(*mappings)))
+		return -ENOMEM;
+	mappings = writing->files.messages;
+	for (size_t i = 0; i < profile->files_len; i++) {
+		const struct profile_file *file = &profile->files[i];
+
+		pprof__mapping__init(&mappings[i]);
+		mappings[i].id = i + 1;
+		mappings[i].memory_start = file_place(file) + file->begin;
+		mappings[i].memory_limit = file_place(file) + file->end;
+		mappings[i].file_offset = file->begin;
+		mappings[i].filename = text_index(&writing->texts, file->path);
+		mappings[i].build_id = text_index(&writing->texts, file->build_id);
+		mappings[i].has_functions = true;
+	}
+	return 0;
+}
+
+/* A location that has a name refers to a function by a line of its own. */
+static void location_name(struct writing *writing, size_t i, const char *name)
+{
+	Pprof__Location *location = writing->locations.pointers[i];
+	Pprof__Line *line = writing->lines.pointers[i];
+	Pprof__Function *function;
+
+	pprof__line__init(line);
+	if (!name)
+		return;
+	function = writing->functions.pointers[writing->functions.len++];
+	pprof__function__init(function);
+	function->id = writing->functions.len;
+	function->name = function->system_name = text_index(&writing->texts, name);
+	line->function_id = function->id;
+	location->n_line = 1;
+	location->line = (Pprof__Line **)&writing->lines.pointers[i];
+}
+
+static int locations_write(struct writing *writing)
+{
+	const struct profile *profile = writing->profile;
+
+	if (array_make(&writing->locations, writing->frames_len, sizeof(Pprof__Location)) ||
+	    array_make(&writing->lines, writing->frames_len, sizeof(Pprof__Line)) ||
+	    array_make(&writing->functions, writing->frames_len, sizeof(Pprof__Function)))
+		return -ENOMEM;
+	writing->functions.len = 0; /* so far */
+	for (size_t i = 0; i < writing->frames_len; i++) {
+		const struct profile_file *file = profile_file(profile, writing->frames[i]);
+		Pprof__Location *location = writing->locations.pointers[i];
+
+		pprof__location__init(location);
+		location->id = i + 1;
+		location->mapping_id = file ? (uint64_t)(file - profile->files) + 1 : 0;
+		location->address = frame_address(writing->frames[i]) +
+				    (file ? file_place(file) : 0);
+		location_name(writing, i, profile_name(profile, writing->frames[i]));
+	}
+	return 0;
+}
+
+static void label_write(struct writing *writing, size_t i, const char *key, const char *text)
+{
+	Pprof__Label *label = writing->labels.pointers[i];
+
+	pprof__label__init(label);
+	label->key = text_index(&writing->texts, key);
+	label->str = text_index(&writing->texts, text);
+}
+
+static void sample_write(struct writing *writing, size_t i, uint64_t *ids)
+{
+	const struct profile_stack *stack = &writing->profile->stacks[i];
+	Pprof__Sample *sample = writing->samples.pointers[i];
+
+	pprof__sample__init(sample);
+	sample->n_location_id = stack->len;
+	sample->location_id = ids;
+	for (size_t f = 0; f < stack->len; f++)
+		ids[f] = location_id(writing, stack->frames[f]);
+	sample->n_value = VALUES;
+	sample->value = writing->values + VALUES * i;
+	sample->value[0] = (int64_t)stack->count;
+	sample->value[1] = (int64_t)stack->ns;
+	sample->n_label = LABELS;
+	sample->label = (Pprof__Label **)&writing->labels.pointers[LABELS * i];
+	label_write(writing, LABELS * i, "workload", stack->workload);
+	label_write(writing, LABELS * i + 1, "pool", stack->pool);
+	label_write(writing, LABELS * i + 2, "state", stack->state);
+}
+
+static int samples_write(struct writing *writing)
+{
+	const struct profile *profile = writing->profile;
+	size_t frames = frames_of_all(profile), at = 0;
+
+	writing->ids = calloc(frames ? frames : 1, sizeof(*writing->ids));
+	writing->values = calloc(VALUES * profile->stacks_len + 1, sizeof(*writing->values));
+	if (!writing->ids || !writing->values ||
+	    array_make(&writing->samples, profile->stacks_len, sizeof(Pprof__Sample)) ||
+	    array_make(&writing->labels, LABELS * profile->stacks_len, sizeof(Pprof__Label)))
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->stacks_len; i++) {
+		sample_write(writing, i, writing->ids + at);
+		at += profile->stacks[i].len;
+	}
+	return 0;
+}
+
+static int message_append(struct writing *writing, struct buffer *out)
+{
+	const struct profile *profile = writing->profile;
+	Pprof__Profile message = PPROF__PROFILE__INIT;
+	Pprof__ValueType types[VALUES] = { PPROF__VALUE_TYPE__INIT, PPROF__VALUE_TYPE__INIT };
+	Pprof__ValueType *type_pointers[VALUES] = { &types[0], &types[1] };
+	char *room;
+
+	types[0].type = text_index(&writing->texts, "samples");
+	types[0].unit = text_index(&writing->texts, "count");
+	types[1].type = text_index(&writing->texts, profile->type);
+	types[1].unit = text_index(&writing->texts, profile->unit);
+	if (writing->texts.error)
+		return writing->texts.error;
+	message.n_sample_type = VALUES;
+	message.sample_type = type_pointers;
+	message.period_type = &types[1];
+	message.period = (int64_t)profile->period_ns;
+	message.time_nanos = (int64_t)profile->time_ns;
+	message.duration_nanos = (int64_t)profile->duration_ns;
+	message.default_sample_type = types[1].type;
+	message.n_sample = writing->samples.len;
+	message.sample = (Pprof__Sample **)writing->samples.pointers;
+	message.n_mapping = writing->files.len;
+	message.mapping = (Pprof__Mapping **)writing->files.pointers;
+	message.n_location = writing->locations.len;
+	message.location = (Pprof__Location **)writing->locations.pointers;
+	message.n_function = writing->functions.len;
+	message.function = (Pprof__Function **)writing->functions.pointers;
+	message.n_string_table = writing->texts.len;
+	message.string_table = (char **)writing->texts.text;
+	room = buffer_reserve(out, pprof__profile__get_packed_size(&message));
+	if (room)
+		out->len += pprof__profile__pack(&message, (uint8_t *)room);
+	return out->error;
+}
+
+static void writing_free(struct writing *writing)
+{
+	array_free(&writing->files);
+	array_free(&writing->locations);
+	array_free(&writing->lines);
+	array_free(&writing->functions);
+	array_free(&writing->samples);
+	array_free(&writing->labels);
+	free(writing->frames);
+	free(writing->ids);
+	free(writing->values);
+	free(writing->texts.text);
+	free(writing->texts.order);
+}
+
+int pprof_write(const struct profile *profile, struct buffer *out)
+{
+	_cleanup_(writing_free) struct writing writing = { .profile = profile };
+	int r;
+
+	text_index(&writing.texts, "");
+	r = frames_collect(&writing);
+	if (!r)
+		r = files_write(&writing);
+	if (!r)
+		r = locations_write(&writing);
+	if (!r)
+		r = samples_write(&writing);
+	return r ? r : message_append(&writing, out);
+}

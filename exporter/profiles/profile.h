@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A profile as it is told to others: stacks, how often each was seen, and what their frames are
+ * called. Made of memory that its maker owns; what writes it only reads.
+ */
+#ifndef WORKLOAD_PROFILES_PROFILE_H
+#define WORKLOAD_PROFILES_PROFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROFILE_BUILD_ID_LEN 41 /* 20 bytes in hexadecimal */
+
+/* A file that frames are in. */
+struct profile_file {
+	uint32_t number; /* as in a frame; never 0 */
+	const char *path;
+	char build_id[PROFILE_BUILD_ID_LEN]; /* "" if it has none */
+	uint64_t begin, end; /* addresses of its code, as linked */
+};
+
+/* What a frame is called. Frames: abi/profiles.h. */
+struct profile_name {
+	uint64_t frame;
+	const char *text;
+};
+
+struct profile_stack {
+	const uint64_t *frames; /* innermost first */
+	size_t len;
+	const char *workload, *pool, *state;
+	uint64_t count;
+	uint64_t ns;
+};
+
+struct profile {
+	const char *type, *unit; /* of the count's companion: "cpu", "nanoseconds" */
+	uint64_t time_ns; /* CLOCK_REALTIME at its beginning */
+	uint64_t duration_ns;
+	uint64_t period_ns; /* between two samples */
+	const struct profile_file *files; /* by number */
+	size_t files_len;
+	const struct profile_name *names; /* by frame; of those that have none there is no row */
+	size_t names_len;
+	const struct profile_stack *stacks;
+	size_t stacks_len;
+};
+
+/* NULL: there is none. */
+const struct profile_file *profile_file(const struct profile *profile, uint64_t frame);
+const char *profile_name(const struct profile *profile, uint64_t frame);
+
+#endif
