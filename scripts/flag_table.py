@@ -10,7 +10,6 @@ import sys
 import definitions
 from definitions import DefinitionError, rows, string
 
-OPTIONS = "@OPTIONS@"
 OF_FEATURES = "FLAGS_OF_FEATURES,"  # where those of features are among those of the exporter
 
 
@@ -24,14 +23,62 @@ class Flag:
             raise DefinitionError(f"{option}: a flag without a name or a help text")
 
 
-def all_flags():
+class Feature:
+    """What is said of a feature beside its flags: by members of its struct, see feature.h."""
+
+    def __init__(self, name):
+        self.name = name
+        self.text = definitions.read(f"exporter/features/{name}.c")
+        hint = self.value("hint")
+        self.in_words = f"{name} ({hint})" if hint else name
+        self.collector = self.has("collector = true")
+        self.always = self.has("always = true")
+        self.measures = not self.has("supports = true")
+        self.keeps = self.value("off") and self.has("capabilities_len = ")
+        self.asked_by = f"--{name}.backend={self.value('label')}"
+
+    def has(self, member):
+        return re.search(rf"\.{member}", self.text) is not None
+
+    def value(self, member):
+        found = re.search(rf'\.{member} = ("[^"]*")', self.text)
+        return string(found[1]) if found else None
+
+
+def all_features():
+    """In the order of the table."""
+    names = re.findall(r"&feature_(\w+)", definitions.read("exporter/features/features.c"))
+    return [Feature(name) for name in names]
+
+
+def quoted(names):
+    """As `a`, `b` and `c`."""
+    *first, last = (f"`{name}`" for name in names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def collectors_named(text, features):
+    """`text` with the names of features in place of the words that stand for some of them."""
+    collectors = [feature for feature in features if feature.collector]
+    lists = {
+        "@COLLECTORS@": ", ".join(feature.in_words for feature in collectors),
+        "@MEASURING@": quoted(feature.name for feature in collectors if feature.measures),
+        "@ALWAYS@": quoted(feature.name for feature in collectors if feature.always),
+    }
+    for word, names in lists.items():
+        if text.count(word) != 1:
+            raise DefinitionError(f"exporter/config/flags.c: {word} must be there once")
+        text = text.replace(word, names)
+    return text
+
+
+def all_flags(features):
     """The text of all rows in the order of --help."""
     before, found, after = definitions.read("exporter/config/flags.c").partition(OF_FEATURES)
     if not found:
         raise DefinitionError(f"exporter/config/flags.c: there is no {OF_FEATURES}")
-    names = re.findall(r"&feature_(\w+)", definitions.read("exporter/features/features.c"))
-    of_features = (definitions.read(f"exporter/features/{name}.c") for name in names)
-    return "\n".join((before, *of_features, after))
+    of_features = (feature.text for feature in features)
+    return "\n".join((collectors_named(before, features), *of_features, after))
 
 
 def table(flags):
@@ -58,12 +105,27 @@ def roff_flag(flag):
     return [".TP", head, roff(flag.meaning), *default]
 
 
-def man_page(template, flags, version):
+def roff_keeping(features):
+    """Those that are off unless asked for, and keep the capabilities of the start."""
+    return "".join(
+        f", and with\n.B {roff(feature.asked_by)}\nall of them do"
+        for feature in features
+        if feature.keeps
+    )
+
+
+def man_page(template, features, flags, version):
     text = pathlib.Path(template).read_text(encoding="utf-8")
-    if text.count(OPTIONS) != 1:
-        raise DefinitionError(f"{template}: {OPTIONS} must be there once")
-    options = "\n".join(line for flag in flags for line in roff_flag(flag))
-    return text.replace(OPTIONS, options).replace("@VERSION@", version)
+    made = {
+        "@OPTIONS@": "\n".join(line for flag in flags for line in roff_flag(flag)),
+        "@KEEPING@": roff_keeping(features),
+        "@VERSION@": version,
+    }
+    for word, said in made.items():
+        if text.count(word) != 1:
+            raise DefinitionError(f"{template}: {word} must be there once")
+        text = text.replace(word, said)
+    return text
 
 
 def main():
@@ -73,9 +135,10 @@ def main():
     what.add_argument("--man", metavar="TEMPLATE", help="print the man page")
     parser.add_argument("--version", default="unknown", help="named in the man page")
     options = parser.parse_args()
-    flags = [Flag(*row) for row in rows(all_flags(), "FLAG")]
+    features = all_features()
+    flags = [Flag(*row) for row in rows(all_flags(features), "FLAG")]
     if options.man:
-        sys.stdout.write(man_page(options.man, flags, options.version))
+        sys.stdout.write(man_page(options.man, features, flags, options.version))
         return 0
     return definitions.keep(options, "flags", table(flags))
 

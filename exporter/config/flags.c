@@ -78,10 +78,9 @@ static const struct flag own_flags[] = {
 	     "Leave out the metrics of the exporter itself.",
 	     "These are `process_*` and `workload_exporter_*`; the version stays."),
 	FLAG("[no-]collector.NAME", NULL, "all of them", PER_COLLECTOR,
-	     "Observe or not: discovery (workload_info and the\n"
-	     "like), requests, threads.",
-	     "Of `requests` and `threads` one must be on. What is off is not attached and costs "
-	     "nothing; `discovery` is only not shown."),
+	     "Observe or not: @COLLECTORS@.",
+	     "Of @MEASURING@ one must be on. What is off is not attached and costs nothing; "
+	     "@ALWAYS@ is only not shown."),
 	FLAG("collector.disable-defaults", NULL, NULL, FLAG_SWITCH(config, collectors.defaults_off),
 	     "Only those that --collector.NAME names."),
 	FLAG("web.config.file", "FILE", NULL,

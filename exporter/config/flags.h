@@ -10,6 +10,7 @@
 #include "base/flag.h"
 
 #define FLAG_OWN (-1)
+#define FLAG_COLLECTORS "@COLLECTORS@" /* in a help text: where their names go */
 
 /* A walk through all of them in the order of --help. Zeroed: before the first. */
 struct flags_walk {

@@ -110,6 +110,7 @@ const struct feature feature_discovery = {
 	},
 	.collector = true,
 	.always = true,
+	.hint = "workload_info and the like",
 	.open = discovery_open,
 	.close = free,
 	.collect = discovery_collect,

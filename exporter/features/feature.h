@@ -65,6 +65,7 @@ struct feature {
 	 * is optional is off unless the flag is given. */
 	bool collector;
 	bool always; /* collects for each scrape: the others rely on it */
+	const char *hint; /* what --help adds to the name of a collector; NULL: nothing */
 	const char *off; /* of --NAME.backend: the value that leaves an optional feature off */
 
 	const struct flag *flags; /* in the order of --help; names begin with that of the feature */

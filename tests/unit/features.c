@@ -17,6 +17,7 @@ static const struct feature feature_nothing = {
 static const struct feature feature_nothing_to_scrape = {
 	.plan = { .name = "nothing_to_scrape", .supports = true },
 	.collector = true,
+	.hint = "it collects nothing",
 };
 
 static const char *const choices[] = { "one", "other" };

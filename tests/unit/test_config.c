@@ -109,6 +109,28 @@ Test(config, help_names_every_flag)
 	cr_expect_str_empty(outcome.err);
 }
 
+Test(config, help_names_all_collectors_and_nothing_else_as_such)
+{
+	struct outcome outcome = PARSE("--help");
+
+	cr_expect_not_null(strstr(outcome.out,
+				  "Observe or not: discovery (workload_info and the\n"
+				  "                                    like), requests, threads, "
+				  "nothing_to_scrape (it\n"
+				  "                                    collects nothing), "
+				  "on_request. Default: all of them\n"),
+			   "%s", outcome.out);
+	cr_expect_null(strchr(outcome.out, '@'));
+}
+
+Test(config, help_names_what_keeps_capabilities)
+{
+	struct outcome outcome = PARSE("--help");
+
+	cr_expect_not_null(strstr(outcome.out, "stays as well, and with\n"
+					       "--mutex.backend=uprobe all of them do.\n"));
+}
+
 Test(config, help_fits_a_terminal_of_90_columns)
 {
 	struct outcome outcome = PARSE("--help");
