@@ -35,13 +35,12 @@ static int helpers_start(const struct confinement *confinement,
 		.user = &confinement->helper,
 		.sandbox = confinement->sandbox,
 	};
-	size_t failed;
-	int r = features_help(features, wanted, &helper, &failed);
+	struct features_failure failure;
+	int r = features_help(features, wanted, &helper, &failure);
 
 	if (r)
 		log_error(log, "cannot start the process %s of the feature %s: %s",
-			  features_table[failed]->helper->name, features_table[failed]->plan.name,
-			  strerror(-r));
+			  failure.kind->name, failure.feature->plan.name, strerror(-r));
 	return r;
 }
 

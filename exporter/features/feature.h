@@ -26,6 +26,7 @@
 #include "security/needs.h"
 
 #define FEATURE_MAPS_MAX 2U
+#define FEATURE_HELPERS_MAX 2U
 
 /* What a feature is opened with. All is borrowed, and outlives its state. */
 struct feature_env {
@@ -34,7 +35,7 @@ struct feature_env {
 	const struct log *log;
 	const void *settings; /* what its flags have set; NULL if it keeps nothing */
 	struct loop *loop; /* for what it waits for: descriptors, and dates of its own */
-	struct helper *helper; /* its process, if it brings one and is wanted */
+	struct helper *helpers[FEATURE_HELPERS_MAX]; /* its processes, if it is wanted; or NULL */
 	bool on; /* all hooks of the feature that is opened are there */
 };
 
@@ -75,8 +76,11 @@ struct feature {
 	size_t commands_len;
 	const struct http_route *routes; /* pages, while it is on; their arg is its state */
 	size_t routes_len;
-	const struct helper_kind
-		*helper; /* started before anything is loaded; arg: root of /proc */
+	/*
+	 * Started in this order, before anything is loaded; arg: root of /proc. NULL behind the
+	 * last, where it is not full.
+	 */
+	const struct helper_kind *helpers[FEATURE_HELPERS_MAX];
 
 	/*
 	 * Also called where the feature is off: another one may have made its tables. 0; then

@@ -40,16 +40,22 @@ struct features {
 	const struct loader *loader; /* borrowed */
 	bool open[LOADER_FEATURES_MAX]; /* those that are asked for anything */
 	void *states[LOADER_FEATURES_MAX]; /* owned; what open has made of those */
-	struct helper *helpers[LOADER_FEATURES_MAX]; /* owned; of those that are wanted */
+	/* Owned; of those that are wanted, as their kinds are in the table. */
+	struct helper *helpers[LOADER_FEATURES_MAX][FEATURE_HELPERS_MAX];
+};
+
+/* A helper that has not started. */
+struct features_failure {
+	const struct feature *feature;
+	const struct helper_kind *kind;
 };
 
 /*
  * Starts the helpers of the features in @wanted, into zeroed @features: before anything is loaded.
- * @options: all but the kind. 0; -errno with the index of the feature in *@failed: then some may
- * run, which close ends.
+ * @options: all but the kind. 0; -errno with @failure: then some may run, which close ends.
  */
 int features_help(struct features *features, unsigned int wanted,
-		  const struct helper_options *options, size_t *failed);
+		  const struct helper_options *options, struct features_failure *failure);
 
 /*
  * Opens those that are on, and those whose tables are there; @settings is that of each. 0 or

@@ -75,23 +75,32 @@ void features_plan(struct loader_options *options, unsigned int wanted)
 	options->wanted = wanted;
 }
 
-int features_help(struct features *features, unsigned int wanted,
-		  const struct helper_options *options, size_t *failed)
+static int feature_help(const struct feature *feature, struct helper **helpers,
+			const struct helper_options *options, struct features_failure *failure)
 {
-	for (size_t id = 0; id < features_len; id++) {
-		struct helper_options own = *options;
-		int r;
+	int r = 0;
 
-		own.kind = features_table[id]->helper;
-		if (!own.kind || !(wanted & 1U << id))
-			continue;
-		r = helper_start(&own, &features->helpers[id]);
-		if (r) {
-			*failed = id;
-			return r;
-		}
+	for (size_t i = 0; !r && i < FEATURE_HELPERS_MAX && feature->helpers[i]; i++) {
+		struct helper_options own = *options;
+
+		own.kind = feature->helpers[i];
+		r = helper_start(&own, &helpers[i]);
+		if (r)
+			*failure = (struct features_failure){ feature, own.kind };
 	}
-	return 0;
+	return r;
+}
+
+int features_help(struct features *features, unsigned int wanted,
+		  const struct helper_options *options, struct features_failure *failure)
+{
+	int r = 0;
+
+	for (size_t id = 0; !r && id < features_len; id++)
+		if (wanted & 1U << id)
+			r = feature_help(features_table[id], features->helpers[id], options,
+					 failure);
+	return r;
 }
 
 /* A feature that keeps nothing is open while it is on. */
@@ -112,17 +121,18 @@ int features_open(struct features *features, const struct feature_env *env, void
 {
 	features->loader = env->kernel->loader;
 	for (size_t i = 0; i < features_len; i++) {
-		const struct feature_env own = {
+		struct feature_env own = {
 			.kernel = env->kernel,
 			.proc_root = env->proc_root,
 			.log = env->log,
 			.settings = settings[i],
 			.loop = env->loop,
-			.helper = features->helpers[i],
 			.on = loader_feature(features->loader, i)->on,
 		};
-		int r = feature_open(features, i, &own);
+		int r;
 
+		memcpy(own.helpers, features->helpers[i], sizeof(own.helpers));
+		r = feature_open(features, i, &own);
 		if (r)
 			return r;
 	}
@@ -135,7 +145,8 @@ void features_close(struct features *features)
 		if (features->open[i] && features_table[i]->close)
 			features_table[i]->close(features->states[i]);
 	for (size_t i = 0; i < features_len; i++)
-		helper_stop(features->helpers[i]);
+		for (size_t j = 0; j < FEATURE_HELPERS_MAX; j++)
+			helper_stop(features->helpers[i][j]);
 	*features = (struct features){ 0 };
 }
 

@@ -2,7 +2,8 @@
 /*
  * The ends of a helper's socket (helper.h): messages, and the end that asks. One question is open
  * at a time, has a time within which it is to be answered, and what keeps it waiting is replaced.
- * The other end is taken for hostile: it can give wrong answers and no answer, and nothing else.
+ * The other end is taken for hostile: it can give wrong answers and no answer, and nothing else. A
+ * descriptor that it sends where none is due makes an answer one that cannot be, and is closed.
  *
  * One thread. Times are CLOCK_MONOTONIC.
  */
@@ -43,16 +44,21 @@ struct asker {
 /* Takes the first hello, for which its socket is readable. 0 or -errno: nothing is ready. */
 int asker_begin(struct asker *asker);
 
-/* As helper_ask() and helper_take(). */
-int asker_ask(struct asker *asker, const void *question, uint64_t due_ns);
-int asker_take(struct asker *asker, uint64_t now_ns, void *out);
+/* As helper_ask_with() and helper_take_with(). */
+int asker_ask(struct asker *asker, const void *question, int fd, uint64_t due_ns);
+int asker_take(struct asker *asker, uint64_t now_ns, void *out, int *fd);
+
+/* Whether descriptors go with messages of @kind. If not, its ends only read(2) and write(2). */
+bool helper_passes(const struct helper_kind *kind);
 
 /*
- * The other end, which only reads and writes. Receiving waits: 0; -EPIPE for the end, or what is no
- * question of @kind. Sending waits for room: 0 or -EPIPE.
+ * The other end. Receiving waits: 0 with *@fd, which is the caller's (-1: @kind takes none); -EPIPE
+ * for the end, or what is no question of @kind. Sending waits for room: 0 or -EPIPE; @fd, -1 for
+ * none, stays the caller's.
  */
-int helper_question_receive(const struct helper_kind *kind, int fd,
-			    struct helper_message *question);
-int helper_answer_send(const struct helper_kind *kind, int fd, const struct helper_message *answer);
+int helper_question_receive(const struct helper_kind *kind, int socket,
+			    struct helper_message *question, int *fd);
+int helper_answer_send(const struct helper_kind *kind, int socket,
+		       const struct helper_message *answer, int fd);
 
 #endif

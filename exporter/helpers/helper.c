@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "helpers/asker.h"
 #include "helpers/keeper.h"
 
@@ -20,6 +22,7 @@
 
 struct helper {
 	struct asker asker;
+	void *shared; /* owned; NULL: none */
 };
 
 /* --- the processes -------------------------------------------------------------------------- */
@@ -28,6 +31,7 @@ struct process {
 	const struct helper_options *options;
 	int questions, control;
 	void *scratch; /* never freed: it lives as long as the process */
+	void *shared; /* the same */
 };
 
 /* Standard error stays, for what a sanitizer has to say. */
@@ -43,9 +47,23 @@ static int descriptors_close(int one, int other)
 	return r | close_range((unsigned int)last + 1, ~0U, 0) ? -errno : 0;
 }
 
-static int limit(const struct helper_kind *kind, enum sandbox_mode sandbox)
+static const struct sandbox_call passing_calls[] = { HELPER_PASSING_CALLS };
+static const struct needs passing = { .calls = passing_calls, .calls_len = COUNT(passing_calls) };
+
+/* What a worker may do its keeper may do as well: both filters are asked. */
+static int enter(const struct process *process, enum sandbox_role role)
 {
-	return kind->strict ? sandbox_enter_strict() : sandbox_enter(kind->role, sandbox, NULL);
+	const struct needs *const needs[] = { &passing, NULL };
+	bool passes = helper_passes(process->options->kind);
+
+	return sandbox_enter(role, process->options->sandbox, passes ? needs : NULL);
+}
+
+static int limit(const struct process *process)
+{
+	const struct helper_kind *kind = process->options->kind;
+
+	return kind->strict ? sandbox_enter_strict() : enter(process, kind->role);
 }
 
 /* For good: what is left is what the kind says. */
@@ -59,20 +77,40 @@ static int give_up(const struct process *process)
 	return capabilities_drop(options->kind->capabilities, options->user);
 }
 
+static int question_answer(const struct process *process, struct helper_message *question, int fd)
+{
+	const struct helper_kind *kind = process->options->kind;
+	struct helper_message answer = { .number = question->number };
+	struct helper_work work = {
+		.arg = process->options->arg,
+		.scratch = process->scratch,
+		.shared = process->shared,
+		.fd = fd,
+		.answer_fd = -1,
+	};
+	int r;
+
+	answer.result = kind->answer(&work, question->bytes, answer.bytes);
+	explicit_bzero(question, sizeof(*question));
+	r = helper_answer_send(kind, process->questions, &answer,
+			       answer.result ? -1 : work.answer_fd);
+	cleanup_close(&work.answer_fd);
+	return r;
+}
+
 /* Until the other end is closed, or says what it should not. */
 static void answer_all(const struct process *process, int confined)
 {
-	const struct helper_options *options = process->options;
-	const struct helper_kind *kind = options->kind;
-	struct helper_message answer = { .number = HELPER_HELLO, .result = confined }, question;
+	const struct helper_kind *kind = process->options->kind;
+	struct helper_message hello = { .number = HELPER_HELLO, .result = confined }, question;
+	int r = helper_answer_send(kind, process->questions, &hello, -1);
 
-	while (!helper_answer_send(kind, process->questions, &answer) && !confined &&
-	       !helper_question_receive(kind, process->questions, &question)) {
-		memset(&answer, 0, sizeof(answer));
-		answer.number = question.number;
-		answer.result = kind->answer(options->arg, process->scratch, question.bytes,
-					     answer.bytes);
-		explicit_bzero(&question, sizeof(question));
+	while (!r && !confined) {
+		_cleanup_(cleanup_close) int fd = -1;
+
+		r = helper_question_receive(kind, process->questions, &question, &fd);
+		if (!r)
+			r = question_answer(process, &question, fd);
 	}
 }
 
@@ -80,11 +118,10 @@ static void answer_all(const struct process *process, int confined)
 static void worker_run(void *arg)
 {
 	const struct process *process = arg;
-	const struct helper_kind *kind = process->options->kind;
 	int r = descriptors_close(process->questions, process->questions);
 
-	prctl(PR_SET_NAME, kind->worker);
-	answer_all(process, r ? r : limit(kind, process->options->sandbox));
+	prctl(PR_SET_NAME, process->options->kind->worker);
+	answer_all(process, r ? r : limit(process));
 }
 
 static void keeper_begin(struct process *process)
@@ -94,7 +131,7 @@ static void keeper_begin(struct process *process)
 	if (!r)
 		r = give_up(process);
 	if (!r)
-		r = sandbox_enter(SANDBOX_KEEPER, process->options->sandbox, NULL);
+		r = enter(process, SANDBOX_KEEPER);
 	if (r)
 		answer_all(process, r);
 	else
@@ -107,7 +144,7 @@ static void worker_begin(const struct process *process)
 
 	if (!r)
 		r = give_up(process);
-	answer_all(process, r ? r : limit(process->options->kind, process->options->sandbox));
+	answer_all(process, r ? r : limit(process));
 }
 
 /*
@@ -132,14 +169,33 @@ static _Noreturn void process_run(struct process *process)
 
 /* --- the asking side ------------------------------------------------------------------------ */
 
-int helper_ask(struct helper *helper, const void *question, uint64_t due_ns)
+int helper_ask_with(struct helper *helper, const void *question, int fd, uint64_t due_ns)
 {
-	return asker_ask(&helper->asker, question, due_ns);
+	return asker_ask(&helper->asker, question, fd, due_ns);
+}
+
+int helper_take_with(struct helper *helper, uint64_t now_ns, void *out, int *fd)
+{
+	return asker_take(&helper->asker, now_ns, out, fd);
 }
 
 int helper_take(struct helper *helper, uint64_t now_ns, void *out)
 {
-	return asker_take(&helper->asker, now_ns, out);
+	_cleanup_(cleanup_close) int fd = -1;
+
+	return asker_take(&helper->asker, now_ns, out, &fd);
+}
+
+void *helper_shared(const struct helper *helper)
+{
+	return helper->shared;
+}
+
+int helper_shared_clear(struct helper *helper)
+{
+	size_t bytes = helper->asker.kind->shared_bytes;
+
+	return helper->shared && madvise(helper->shared, bytes, MADV_REMOVE) ? -errno : 0;
 }
 
 bool helper_is_ready(const struct helper *helper)
@@ -171,11 +227,19 @@ static int hello_wait(struct asker *asker)
 	return poll(&ready, 1, START_MS) > 0 ? asker_begin(asker) : -ETIMEDOUT;
 }
 
+/* Later helpers do not inherit it: each could write the answers of the others. */
+static int shared_hide(const struct helper *helper)
+{
+	size_t bytes = helper->asker.kind->shared_bytes;
+
+	return helper->shared && madvise(helper->shared, bytes, MADV_DONTFORK) ? -errno : 0;
+}
+
 /* All memory is there before the process is: a strict one cannot have any. */
 static int process_fork(const struct helper_options *options, const int questions[2],
-			const int control[2])
+			const int control[2], const struct helper *helper)
 {
-	struct process process = { options, questions[1], control[1], NULL };
+	struct process process = { options, questions[1], control[1], NULL, helper->shared };
 	pid_t pid;
 
 	process.scratch = calloc(1, options->kind->scratch_bytes + 1);
@@ -188,11 +252,12 @@ static int process_fork(const struct helper_options *options, const int question
 		process_run(&process);
 	}
 	free(process.scratch);
-	return pid < 0 ? -errno : 0;
+	return pid < 0 ? -errno : shared_hide(helper);
 }
 
-static int processes_start(const struct helper_options *options, struct asker *asker)
+static int processes_start(const struct helper_options *options, struct helper *helper)
 {
+	struct asker *asker = &helper->asker;
 	int questions[2], control[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, questions))
@@ -204,12 +269,35 @@ static int processes_start(const struct helper_options *options, struct asker *a
 		return r;
 	}
 	asker->control = control[0];
-	r = process_fork(options, questions, control);
+	r = process_fork(options, questions, control, helper);
 	close(questions[1]);
 	close(control[1]);
 	if (!options->kind->worker) /* there is no keeper to be told anything */
 		cleanup_close(&asker->control);
 	return r ? r : hello_wait(asker);
+}
+
+static int shared_make(struct helper *helper)
+{
+	size_t bytes = helper->asker.kind->shared_bytes;
+	void *shared;
+
+	if (!bytes)
+		return 0;
+	shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (shared == MAP_FAILED)
+		return -errno;
+	helper->shared = shared;
+	return 0;
+}
+
+/* One that is strict only reads and writes, and nothing could replace it. */
+static bool kind_can_be(const struct helper_kind *kind)
+{
+	return kind->question_bytes <= HELPER_BYTES_MAX && kind->answer_bytes <= HELPER_BYTES_MAX &&
+	       kind->shared_bytes <= HELPER_SHARED_MAX &&
+	       !(kind->strict && (kind->worker || helper_passes(kind)));
 }
 
 int helper_start(const struct helper_options *options, struct helper **out)
@@ -218,8 +306,7 @@ int helper_start(const struct helper_options *options, struct helper **out)
 	struct helper *helper;
 	int r;
 
-	if (kind->question_bytes > HELPER_BYTES_MAX || kind->answer_bytes > HELPER_BYTES_MAX ||
-	    (kind->strict && kind->worker))
+	if (!kind_can_be(kind))
 		return -EINVAL;
 	helper = calloc(1, sizeof(*helper));
 	if (!helper)
@@ -229,7 +316,9 @@ int helper_start(const struct helper_options *options, struct helper **out)
 		.questions = -1,
 		.control = -1,
 	};
-	r = processes_start(options, &helper->asker);
+	r = shared_make(helper);
+	if (!r)
+		r = processes_start(options, helper);
 	if (r)
 		helper_stop(helper);
 	else
@@ -243,5 +332,7 @@ void helper_stop(struct helper *helper)
 		return;
 	cleanup_close(&helper->asker.questions);
 	cleanup_close(&helper->asker.control);
+	if (helper->shared)
+		munmap(helper->shared, helper->asker.kind->shared_bytes);
 	free(helper);
 }

@@ -14,13 +14,12 @@ struct namer {
 
 /* --- the reader ----------------------------------------------------------------------------- */
 
-static int question_answer(const void *proc_root, void *scratch, void *asked, void *answer)
+static int question_answer(struct helper_work *work, void *asked, void *answer)
 {
 	struct namer_question *question = asked;
 
-	(void)scratch;
 	question->comm[sizeof(question->comm) - 1] = '\0';
-	return identity_read(proc_root, question->pid, question->start_ns, question->comm, answer);
+	return identity_read(work->arg, question->pid, question->start_ns, question->comm, answer);
 }
 
 /* --- what is checked of an answer ----------------------------------------------------------- */

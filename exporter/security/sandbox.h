@@ -24,8 +24,10 @@ enum sandbox_mode {
 
 enum sandbox_role {
 	SANDBOX_SERVER, /* serves HTTP, reads maps and its own part of /proc */
-	SANDBOX_NAMER, /* reads /proc of others and executables, answers on one socket */
-	SANDBOX_KEEPER /* the same, and starts processes that enter the one before, and ends them */
+	SANDBOX_NAMER, /* reads /proc, memory and executables of others, answers on one socket */
+	SANDBOX_OPENER, /* the same without the memory */
+	SANDBOX_PARSER, /* has memory, and reads descriptors that it is given */
+	SANDBOX_KEEPER /* as a namer, and starts processes that enter one before, and ends them */
 };
 
 /* Whether this kernel has seccomp filters. */
@@ -36,8 +38,8 @@ bool sandbox_is_supported(void);
  * no_new_privs. A call that is not on the role's list fails with ENOSYS, as if the kernel did not
  * have it, so that libraries fall back, and is logged by the kernel; a call that only an intruder
  * makes (execve, ptrace, ...) ends the process. 0 or -errno. A kernel without Landlock is no error:
- * seccomp forbids the same by its own means. @needs: what the parts of a server need besides, and
- * NULL at the end; NULL for other roles.
+ * seccomp forbids the same by its own means. @needs: what the parts of a server, or the messages of
+ * a helper, need besides, and NULL at the end; NULL: nothing.
  */
 int sandbox_enter(enum sandbox_role role, enum sandbox_mode mode, const struct needs *const *needs);
 

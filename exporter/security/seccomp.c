@@ -19,7 +19,8 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 
-/* What every role goes on using: memory, time, files that are read, and the way out. */
+/* What every role but the parser goes on using: memory, time, files that are read, and the way out.
+ */
 static const int calls_of_all[] = {
 	SCMP_SYS(access),
 	SCMP_SYS(brk),
@@ -74,6 +75,32 @@ static const int calls_of_all[] = {
 	SCMP_SYS(writev),
 };
 
+/*
+ * In place of those: what malloc(3) of glibc and musl calls, pthread_once(3), the clock where it is
+ * no function of the vDSO, and the way out. Nothing is opened, and no other descriptor is made.
+ */
+static const int calls_of_parser[] = {
+	SCMP_SYS(brk),
+	SCMP_SYS(clock_gettime),
+	SCMP_SYS(close),
+	SCMP_SYS(exit),
+	SCMP_SYS(exit_group),
+	SCMP_SYS(fstat),
+	SCMP_SYS(futex),
+	SCMP_SYS(getpid),
+	SCMP_SYS(gettid),
+	SCMP_SYS(madvise),
+	SCMP_SYS(mremap),
+	SCMP_SYS(munmap),
+	SCMP_SYS(newfstatat),
+	SCMP_SYS(pread64),
+	SCMP_SYS(read),
+	SCMP_SYS(restart_syscall),
+	SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(write),
+};
+
 /* Descriptors that are waited for, connections that are served, and what GnuTLS asks for. */
 static const int calls_of_server[] = {
 	SCMP_SYS(accept),        SCMP_SYS(accept4),     SCMP_SYS(dup),
@@ -117,6 +144,11 @@ static const struct sandbox_call limited_of_all[] = {
 	CALL(fcntl, INT_IS(1, F_SETFD)),       CALL(mmap, WITHOUT(2, PROT_EXEC)),
 	CALL(mprotect, WITHOUT(2, PROT_EXEC)), CALL(open, WITHOUT(1, WRITING)),
 	CALL(openat, WITHOUT(2, WRITING)),     CALL(sendto, INT_NONE_BUT(3, SENDING), IS(4, 0)),
+};
+
+static const struct sandbox_call limited_of_parser[] = {
+	CALL(mmap, WITHOUT(2, PROT_EXEC)),
+	CALL(mprotect, WITHOUT(2, PROT_EXEC)),
 };
 
 /*
@@ -204,37 +236,32 @@ static int add_reading(scmp_filter_ctx filter, enum sandbox_role role)
 				SCMP_SYS(process_vm_readv), 0);
 }
 
-static int add_server(scmp_filter_ctx filter)
+static int add(scmp_filter_ctx filter, const int *calls, size_t calls_len,
+	       const struct sandbox_call *limited, size_t limited_len)
 {
-	int r = add_all(filter, SCMP_ACT_ALLOW, calls_of_server, COUNT(calls_of_server));
+	int r = add_all(filter, SCMP_ACT_ALLOW, calls, calls_len);
 
-	return r ? r : add_limited(filter, limited_of_server, COUNT(limited_of_server));
+	return r ? r : add_limited(filter, limited, limited_len);
 }
 
-static int add_keeper(scmp_filter_ctx filter)
-{
-	int r = add_all(filter, SCMP_ACT_ALLOW, calls_of_keeper, COUNT(calls_of_keeper));
-
-	return r ? r : add_limited(filter, limited_of_keeper, COUNT(limited_of_keeper));
-}
+#define ADD(filter, calls, limited) add(filter, calls, COUNT(calls), limited, COUNT(limited))
 
 static int add_role(scmp_filter_ctx filter, enum sandbox_role role)
 {
-	int r = add_all(filter, SCMP_ACT_ALLOW, calls_of_all, COUNT(calls_of_all));
+	int r = role == SANDBOX_PARSER ? ADD(filter, calls_of_parser, limited_of_parser)
+				       : ADD(filter, calls_of_all, limited_of_all);
 
 	if (!r)
 		r = add_all(filter, SCMP_ACT_KILL_PROCESS, calls_of_intruders,
 			    COUNT(calls_of_intruders));
 	if (!r)
-		r = add_limited(filter, limited_of_all, COUNT(limited_of_all));
-	if (!r)
 		r = add_own_signals(filter);
 	if (!r)
 		r = add_reading(filter, role);
 	if (!r && role == SANDBOX_KEEPER)
-		r = add_keeper(filter);
+		r = ADD(filter, calls_of_keeper, limited_of_keeper);
 	if (!r && role == SANDBOX_SERVER)
-		r = add_server(filter);
+		r = ADD(filter, calls_of_server, limited_of_server);
 	return r;
 }
 

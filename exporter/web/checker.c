@@ -8,10 +8,9 @@
 
 #define NICENESS 10
 
-static int question_answer(const void *arg, void *scratch, void *question, void *answer)
+static int question_answer(struct helper_work *work, void *question, void *answer)
 {
-	(void)arg;
-	*(uint8_t *)answer = comparison_answer(question, scratch);
+	*(uint8_t *)answer = comparison_answer(question, work->scratch);
 	return 0;
 }
 

@@ -99,9 +99,9 @@ static void check_identity(const struct identity *identity)
 static void check_take(struct scene *scene)
 {
 	bool was_open = scene->asker.open, had_ended = scene->asker.ended;
-	int r = asker_take(&scene->asker, scene->now_ns, &scene->taken);
+	int fd, r = asker_take(&scene->asker, scene->now_ns, &scene->taken, &fd);
 
-	MUST(r <= 0 && r > -4096);
+	MUST(r <= 0 && r > -4096 && fd == -1);
 	if (r == 0)
 		check_identity(&scene->taken);
 	MUST((r == -EPIPE) == scene->asker.ended);
@@ -117,8 +117,9 @@ static void check_take(struct scene *scene)
 static void check_question(const struct scene *scene, const struct namer_question *asked)
 {
 	struct helper_message question;
+	int fd;
 
-	MUST(helper_question_receive(&namer_kind, scene->peer, &question) == 0);
+	MUST(helper_question_receive(&namer_kind, scene->peer, &question, &fd) == 0);
 	MUST(question.number == scene->asker.asked && question.number != HELPER_HELLO);
 	MUST(memcmp(question.bytes, asked, sizeof(*asked)) == 0);
 }
@@ -130,7 +131,7 @@ static void check_ask(struct scene *scene, struct input *input)
 	int r;
 
 	take_bytes(input, &question, sizeof(question));
-	r = asker_ask(&scene->asker, &question, scene->now_ns + SECOND);
+	r = asker_ask(&scene->asker, &question, -1, scene->now_ns + SECOND);
 	MUST(r == 0 || r == -EBUSY || (r == -EPIPE && scene->asker.ended));
 	MUST(r != 0 || (usable && scene->asker.open));
 	if (!r && scene->peer >= 0)
@@ -152,16 +153,18 @@ static void check_hostile_question(const uint8_t *data, size_t len)
 	struct helper_message question;
 	struct identity identity = { 0 };
 	size_t sent = len < 2 * QUESTION_BYTES ? len : 2 * QUESTION_BYTES;
-	int ends[2], r;
+	int ends[2], fd, r;
 
 	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
 	MUST(send(ends[0], data, sent, MSG_NOSIGNAL) == (ssize_t)sent);
 	close(ends[0]);
 	memset(&question, 'x', sizeof(question));
-	r = helper_question_receive(&namer_kind, ends[1], &question);
+	r = helper_question_receive(&namer_kind, ends[1], &question, &fd);
 	MUST(r == (sent == QUESTION_BYTES ? 0 : -EPIPE));
 	if (!r) {
-		namer_kind.answer("/nonexistent", NULL, question.bytes, &identity);
+		struct helper_work work = { .arg = "/nonexistent" };
+
+		namer_kind.answer(&work, question.bytes, &identity);
 		MUST_END(((struct namer_question *)question.bytes)->comm);
 	}
 	close(ends[1]);

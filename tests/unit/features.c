@@ -5,6 +5,8 @@
  * with flags of each kind and a command; one that counts scrapes; one that is off by default; and
  * one that no flag names.
  */
+#include <string.h>
+
 #include "base/units.h"
 #include "features/features.h"
 #include "made_up.h"
@@ -32,12 +34,12 @@ static const struct flag made_up_flags[] = {
 	FLAG("made_up.switch", NULL, NULL, FLAG_SWITCH(made_up_settings, is_switched), "Whether."),
 };
 const void *made_up_opened_with;
-struct helper *made_up_helper;
+struct helper *made_up_helpers[FEATURE_HELPERS_MAX];
 
 static int made_up_open(const struct feature_env *env, void **state)
 {
 	made_up_opened_with = env->settings;
-	made_up_helper = env->helper;
+	memcpy(made_up_helpers, env->helpers, sizeof(made_up_helpers));
 	*state = &made_up_opened_with;
 	return 0;
 }
@@ -69,10 +71,9 @@ static const struct http_route made_up_routes[] = {
 	{ .path = MADE_UP_PATH, .title = "Made up", .page = made_up_page },
 };
 
-static int made_up_answer(const void *arg, void *scratch, void *question, void *answer)
+static int made_up_answer(struct helper_work *work, void *question, void *answer)
 {
-	(void)arg;
-	(void)scratch;
+	(void)work;
 	*(char *)answer = *(const char *)question;
 	return 0;
 }
@@ -92,6 +93,22 @@ static const struct helper_kind made_up_helper_kind = {
 	.check = made_up_check,
 };
 
+static int made_up_other_answer(struct helper_work *work, void *question, void *answer)
+{
+	(void)work;
+	*(char *)answer = (char)(*(const char *)question + 1);
+	return 0;
+}
+
+static const struct helper_kind made_up_other_kind = {
+	.name = "made-up-other",
+	.strict = true,
+	.question_bytes = 1,
+	.answer_bytes = 1,
+	.answer = made_up_other_answer,
+	.check = made_up_check,
+};
+
 static const struct feature feature_made_up = {
 	.plan = { .name = "made_up", .optional = true },
 	.open = made_up_open,
@@ -102,7 +119,7 @@ static const struct feature feature_made_up = {
 	.commands_len = COUNT(made_up_commands),
 	.routes = made_up_routes,
 	.routes_len = COUNT(made_up_routes),
-	.helper = &made_up_helper_kind,
+	.helpers = { &made_up_helper_kind, &made_up_other_kind },
 };
 
 struct made_up_counted made_up_counted = { .row = { .result = "counted" } };

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/budget.h"
+#include "features/feature.h"
 #include "model/snapshot.h"
 
 struct made_up_settings {
@@ -20,7 +21,8 @@ struct made_up_settings {
 
 /* What that feature was opened with. */
 extern const void *made_up_opened_with;
-extern struct helper *made_up_helper; /* and its process, which answers with what it is asked */
+/* And its processes: one answers with the byte that it is asked, the other with the next one. */
+extern struct helper *made_up_helpers[FEATURE_HELPERS_MAX];
 
 struct made_up_count {
 	bool json;

@@ -83,7 +83,9 @@ static struct helper_message answer_make(const struct scene *scene)
 
 static int take(struct scene *scene, struct identity *out)
 {
-	return asker_take(&scene->asker, 0, out);
+	int fd;
+
+	return asker_take(&scene->asker, 0, out, &fd);
 }
 
 /* What is told of a question that is answered like this. */
@@ -91,7 +93,7 @@ static int told_of(struct scene *scene, const struct helper_message *answer, str
 {
 	struct helper_message numbered = *answer;
 
-	cr_assert_eq(asker_ask(&scene->asker, &question, SECOND), 0);
+	cr_assert_eq(asker_ask(&scene->asker, &question, -1, SECOND), 0);
 	numbered.number = scene->asker.asked;
 	tell(scene, &numbered, ANSWER_BYTES);
 	return take(scene, out);
@@ -173,13 +175,14 @@ Test(asker, a_question_is_late_also_under_a_flood)
 	_cleanup_(scene_close) struct scene scene = scene_make();
 	struct helper_message late = answer_make(&scene);
 	struct identity identity;
+	int fd;
 
-	cr_assert_eq(asker_ask(&scene.asker, &question, SECOND), 0);
+	cr_assert_eq(asker_ask(&scene.asker, &question, -1, SECOND), 0);
 	late.number = scene.asker.asked + 1;
 	while (send(scene.peer, &late, ANSWER_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
 		;
-	cr_expect_eq(asker_take(&scene.asker, SECOND - 1, &identity), -EAGAIN);
-	cr_expect_eq(asker_take(&scene.asker, SECOND, &identity), -ETIMEDOUT);
+	cr_expect_eq(asker_take(&scene.asker, SECOND - 1, &identity, &fd), -EAGAIN);
+	cr_expect_eq(asker_take(&scene.asker, SECOND, &identity, &fd), -ETIMEDOUT);
 }
 
 Test(asker, a_message_of_another_size_is_the_end)
@@ -195,7 +198,7 @@ Test(asker, a_message_of_another_size_is_the_end)
 		cr_expect_eq(take(&scene, &identity), -EPIPE);
 		cr_expect(scene.asker.ended);
 		cr_expect_eq(take(&scene, &identity), -EPIPE);
-		cr_expect_eq(asker_ask(&scene.asker, &question, SECOND), -EPIPE);
+		cr_expect_eq(asker_ask(&scene.asker, &question, -1, SECOND), -EPIPE);
 	}
 }
 
@@ -227,11 +230,12 @@ Test(asker, what_answers_takes_nothing_but_questions)
 	_cleanup_(scene_close) struct scene scene = scene_make();
 	char bytes[QUESTION_BYTES + 1];
 	struct helper_message received;
+	int fd;
 
 	memset(bytes, 'x', sizeof(bytes));
 	for (size_t len = QUESTION_BYTES - 1; len <= QUESTION_BYTES + 1; len++) {
 		cr_assert_eq(send(scene.asker.questions, bytes, len, 0), (ssize_t)len);
-		cr_expect_eq(helper_question_receive(&namer_kind, scene.peer, &received),
+		cr_expect_eq(helper_question_receive(&namer_kind, scene.peer, &received, &fd),
 			     len == QUESTION_BYTES ? 0 : -EPIPE);
 	}
 }
@@ -246,23 +250,25 @@ Test(asker, the_longest_question_fits)
 		char behind[8];
 	} received = { .behind = "behind" };
 	char bytes[sizeof(struct helper_message) + 1];
+	int fd;
 
 	memset(bytes, 'x', sizeof(bytes));
 	cr_assert_eq(send(scene.asker.questions, bytes, sizeof(bytes), 0), (ssize_t)sizeof(bytes));
-	cr_expect_eq(helper_question_receive(&longest, scene.peer, &received.message), -EPIPE);
+	cr_expect_eq(helper_question_receive(&longest, scene.peer, &received.message, &fd), -EPIPE);
 	cr_expect_str_eq(received.behind, "behind");
 }
 
 /* An intruder in the exporter asks: a text without an end gets one. */
 Test(asker, the_reader_ends_what_it_is_asked)
 {
+	struct helper_work work = { .arg = "tests/unit/fixtures/proc" };
 	struct namer_question hostile;
 	struct identity identity = { 0 };
 
 	memset(&hostile, 'x', sizeof(hostile));
 	hostile.pid = 100;
 	hostile.start_ns = 0;
-	cr_expect_eq(namer_kind.answer("tests/unit/fixtures/proc", NULL, &hostile, &identity), 0);
+	cr_expect_eq(namer_kind.answer(&work, &hostile, &identity), 0);
 	cr_expect_eq(strlen(hostile.comm), sizeof(hostile.comm) - 1);
 }
 

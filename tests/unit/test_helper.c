@@ -17,12 +17,12 @@
 static const struct user nobody_else;
 
 /* Answers what it has been asked before, and keeps what it is asked now. */
-static int echo(const void *arg, void *scratch, void *question, void *answer)
+static int echo(struct helper_work *work, void *question, void *answer)
 {
-	int result = *(const int *)arg;
+	int result = *(const int *)work->arg;
 
-	memcpy(answer, scratch, sizeof(uint64_t));
-	memcpy(scratch, question, sizeof(uint64_t));
+	memcpy(answer, work->scratch, sizeof(uint64_t));
+	memcpy(work->scratch, question, sizeof(uint64_t));
 	return result;
 }
 
@@ -105,12 +105,15 @@ Test(helper, one_that_cannot_give_up_what_it_has_does_not_start)
 
 Test(helper, what_cannot_be_a_kind_is_refused)
 {
-	struct helper_kind kinds[] = { echoes, echoes, echoes };
+	struct helper_kind kinds[] = { echoes, echoes, echoes, echoes, echoes, echoes };
 	struct helper *helper = NULL;
 
 	kinds[0].question_bytes = HELPER_BYTES_MAX + 1;
 	kinds[1].answer_bytes = HELPER_BYTES_MAX + 1;
 	kinds[2].worker = "made-up-child";
+	kinds[3].takes_fd = true;
+	kinds[4].gives_fd = true;
+	kinds[5].shared_bytes = HELPER_SHARED_MAX + 1;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		const struct helper_options options = { .kind = &kinds[i], .user = &nobody_else };
 
@@ -120,6 +123,21 @@ Test(helper, what_cannot_be_a_kind_is_refused)
 
 /* --- of features ---------------------------------------------------------------------------- */
 
+static void expect_answers(struct helper *helper, bool helps, char right)
+{
+	char question = 'q', answer = 0;
+	struct pollfd readable = { .events = POLLIN };
+
+	cr_assert_eq(helper != NULL, helps);
+	if (!helps)
+		return;
+	readable.fd = helper_fd(helper);
+	cr_expect_eq(helper_ask(helper, &question, UINT64_MAX), 0);
+	cr_expect_eq(poll(&readable, 1, 10000), 1);
+	cr_expect_eq(helper_take(helper, 0, &answer), 0);
+	cr_expect_eq(answer, right);
+}
+
 static void expect_helps(unsigned int wanted, bool helps)
 {
 	const struct helper_options options = { .user = &nobody_else, .sandbox = SANDBOX_OFF };
@@ -127,20 +145,12 @@ static void expect_helps(unsigned int wanted, bool helps)
 	struct kernel kernel = { .loader = plain_loader_new(wanted, NULL, NULL) };
 	const struct feature_env env = { .kernel = &kernel };
 	struct features features = { 0 };
-	char question = 'q', answer = 0;
-	size_t failed;
+	struct features_failure failure;
 
-	cr_assert_eq(features_help(&features, wanted, &options, &failed), 0);
+	cr_assert_eq(features_help(&features, wanted, &options, &failure), 0);
 	cr_assert_eq(features_open(&features, &env, settings), 0);
-	cr_expect_eq(made_up_helper != NULL, helps);
-	if (made_up_helper) {
-		struct pollfd readable = { .fd = helper_fd(made_up_helper), .events = POLLIN };
-
-		cr_expect_eq(helper_ask(made_up_helper, &question, UINT64_MAX), 0);
-		cr_expect_eq(poll(&readable, 1, 10000), 1);
-		cr_expect_eq(helper_take(made_up_helper, 0, &answer), 0);
-		cr_expect_eq(answer, 'q');
-	}
+	for (size_t i = 0; i < FEATURE_HELPERS_MAX; i++)
+		expect_answers(made_up_helpers[i], helps, (char)('q' + i));
 	features_close(&features);
 	plain_loader_free(kernel.loader);
 }

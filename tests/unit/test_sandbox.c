@@ -3,55 +3,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
-#include <linux/perf_event.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "features/feature.h"
-#include "security/sandbox.h"
+#include "helpers/helper.h"
+#include "helpers/passing.h"
+#include "sandboxed.h"
 
 extern const struct feature feature_mutex; /* attaches while it serves */
-
-#define ENTERED 100 /* exit codes of the child: an errno, or one of these */
-#define NOT_ENTERED 101
-
-typedef int (*try_fn)(void);
-
-/* What waitpid() says of a process that enters the sandbox and then tries this. */
-static int status_with(enum sandbox_role role, enum sandbox_mode mode,
-		       const struct needs *const *needs, try_fn try)
-{
-	pid_t pid = fork();
-	int status = 0;
-
-	cr_assert_geq(pid, 0);
-	if (!pid) {
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || sandbox_enter(role, mode, needs))
-			_exit(NOT_ENTERED);
-		errno = 0;
-		_exit(try() < 0 ? errno : ENTERED);
-	}
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	return status;
-}
-
-static int status_after(enum sandbox_role role, enum sandbox_mode mode, try_fn try)
-{
-	return status_with(role, mode, NULL, try);
-}
 
 #define EXPECT_ERRNO(role, try, error)                                              \
 	do {                                                                        \
@@ -219,6 +190,108 @@ static int try_fork_and_wait(void)
 	return info.si_code == CLD_EXITED && !info.si_status ? 0 : -1;
 }
 
+static int try_memory(void)
+{
+	char *block = malloc(64 << 20), *larger = block ? realloc(block, 96 << 20) : NULL;
+	char *pages = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (!larger || pages == MAP_FAILED || mprotect(pages, 4096, PROT_READ | PROT_WRITE) ||
+	    madvise(pages, 4096, MADV_DONTNEED) || munmap(pages, 8192))
+		return -1;
+	free(larger);
+	return 0;
+}
+
+static int passes_to_parser[2]; /* a file comes through it */
+
+/* As helpers/passing.c: a descriptor comes, is read, and goes back. */
+static int try_parse(void)
+{
+	struct passed passed;
+	struct stat stat;
+	char text[8], answer = 'a';
+
+	if (passing_receive(passes_to_parser[1], text, sizeof(text), 0, &passed) != 1 ||
+	    passed.fd < 0 || fstat(passed.fd, &stat) || pread(passed.fd, text, 1, 0) != 1 ||
+	    passing_send(passes_to_parser[1], &answer, 1, MSG_NOSIGNAL, passed.fd) != 1)
+		return -1;
+	return close(passed.fd);
+}
+
+static const struct sandbox_call passing_calls[] = { HELPER_PASSING_CALLS };
+static const struct needs passing = { .calls = passing_calls, .calls_len = 2 };
+static const struct needs *const passes[] = { &passing, NULL };
+
+static int status_of_parser(enum sandbox_role role, const struct needs *const *needs)
+{
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), status;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, passes_to_parser), 0);
+	cr_assert_eq(passing_send(passes_to_parser[0], "q", 1, 0, file), 1);
+	status = status_with(role, SANDBOX_ON, needs, try_parse);
+	close(file);
+	close(passes_to_parser[0]);
+	close(passes_to_parser[1]);
+	return status;
+}
+
+Test(sandbox, a_parser_has_memory_and_reads_what_it_is_given)
+{
+	int status = status_of_parser(SANDBOX_PARSER, passes);
+
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == ENTERED, "%#x", (unsigned)status);
+	status = status_of_parser(SANDBOX_PARSER, NULL);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == ENOSYS, "%#x", (unsigned)status);
+	EXPECT_WORKS(SANDBOX_PARSER, try_memory);
+	EXPECT_ERRNO(SANDBOX_PARSER, try_read, ENOSYS);
+	EXPECT_ERRNO(SANDBOX_PARSER, try_local_socket, ENOSYS);
+	EXPECT_ERRNO(SANDBOX_PARSER, try_fork, ENOSYS);
+	EXPECT_ERRNO(SANDBOX_PARSER, try_code, ENOSYS);
+	EXPECT_ENDS(SANDBOX_PARSER, try_execute);
+	EXPECT_ENDS(SANDBOX_PARSER, try_trace);
+}
+
+Test(sandbox, an_opener_reads_files_and_passes_them_on)
+{
+	int status = status_of_parser(SANDBOX_OPENER, passes);
+
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == ENTERED, "%#x", (unsigned)status);
+	EXPECT_WORKS(SANDBOX_OPENER, try_read);
+	EXPECT_ERRNO(SANDBOX_OPENER, try_write, ENOSYS);
+	EXPECT_ENDS(SANDBOX_OPENER, try_execute);
+}
+
+/* Where a filter is entered below another both are asked: a keeper is given what its child needs.
+ */
+static int try_parse_below(void)
+{
+	return sandbox_enter(SANDBOX_PARSER, SANDBOX_ON, passes) ? -1 : try_parse();
+}
+
+static int try_parse_below_and_wait(void)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (!pid)
+		sandboxed_exit(try_parse_below() ? 1 : 0);
+	if (pid < 0 || waitid(P_PID, (id_t)pid, &info, WEXITED))
+		return -1;
+	errno = ENOSYS;
+	return info.si_code == CLD_EXITED && !info.si_status ? 0 : -1;
+}
+
+Test(sandbox, a_parser_works_below_its_keeper)
+{
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), status;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, passes_to_parser), 0);
+	cr_assert_eq(passing_send(passes_to_parser[0], "q", 1, 0, file), 1);
+	status = status_with(SANDBOX_KEEPER, SANDBOX_ON, passes, try_parse_below_and_wait);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == ENTERED, "%#x", (unsigned)status);
+	close(file);
+}
+
 static int try_share_memory(void)
 {
 	return (int)syscall(SYS_clone, CLONE_VM | SIGCHLD, NULL, NULL, NULL, NULL);
@@ -248,149 +321,6 @@ Test(sandbox, maps_can_be_read_and_no_program_be_loaded)
 		bpf_command = used[i];
 		EXPECT_BPF_ANSWERS(SANDBOX_SERVER);
 		EXPECT_ERRNO(SANDBOX_NAMER, try_bpf, ENOSYS);
-	}
-}
-
-/*
- * One call with its arguments, and what comes of it in each role. Descriptors and addresses are
- * bad: what the sandbox lets through, the kernel itself refuses.
- */
-enum { SERVER = 1, ATTACHING = 2, SERVERS = 3, READER = 4, KEEPER = 8, NAMERS = 12, ALL = 15 };
-
-struct attempt {
-	const char *what;
-	unsigned int roles; /* that may */
-	long number, arguments[6];
-};
-
-static const struct attempt *attempt;
-
-static int try_attempt(void)
-{
-	const long *arguments = attempt->arguments;
-
-	return (int)syscall(attempt->number, arguments[0], arguments[1], arguments[2], arguments[3],
-			    arguments[4], arguments[5]);
-}
-
-#define SOMEWHERE 16L /* an address, and nothing is there */
-
-static const struct attempt attempts[] = {
-	{ "send", ALL, SYS_sendto, { -1, 0, 0, MSG_NOSIGNAL | MSG_DONTWAIT } },
-	{ "send, and more comes", ALL, SYS_sendto, { -1, 0, 0, MSG_NOSIGNAL | MSG_MORE } },
-	{ "sendto an address", 0, SYS_sendto, { -1, 0, 0, MSG_NOSIGNAL, SOMEWHERE, 16 } },
-	{ "sendto, MSG_FASTOPEN", 0, SYS_sendto, { -1, 0, 0, MSG_FASTOPEN } },
-	{ "sendto, MSG_OOB", 0, SYS_sendto, { -1, 0, 0, MSG_OOB } },
-	{ "sendmsg", SERVERS, SYS_sendmsg, { -1, SOMEWHERE, MSG_NOSIGNAL } },
-	{ "sendmsg, MSG_FASTOPEN", 0, SYS_sendmsg, { -1, SOMEWHERE, MSG_FASTOPEN } },
-	{ "sendmmsg", 0, SYS_sendmmsg, { -1, SOMEWHERE, 1, 0 } },
-	{ "recv", ALL, SYS_recvfrom, { -1, SOMEWHERE, 1, MSG_TRUNC } },
-	{ "recvmsg, which brings descriptors", 0, SYS_recvmsg, { -1, SOMEWHERE, 0 } },
-	{ "connect", 0, SYS_connect, { -1, SOMEWHERE, 16 } },
-	{ "bind", 0, SYS_bind, { -1, SOMEWHERE, 16 } },
-	{ "listen", 0, SYS_listen, { -1, 1 } },
-	{ "shutdown", SERVERS, SYS_shutdown, { -1, SHUT_RDWR } },
-	{ "accept4", SERVERS, SYS_accept4, { -1, 0, 0, SOCK_CLOEXEC } },
-	{ "TCP_NODELAY", SERVERS, SYS_setsockopt, { -1, IPPROTO_TCP, TCP_NODELAY } },
-	{ "TCP_CORK", SERVERS, SYS_setsockopt, { -1, IPPROTO_TCP, TCP_CORK } },
-	{ "SO_LINGER", SERVERS, SYS_setsockopt, { -1, SOL_SOCKET, SO_LINGER } },
-	{ "SO_SNDBUF", SERVERS, SYS_setsockopt, { -1, SOL_SOCKET, SO_SNDBUF } },
-	{ "TCP_FASTOPEN_CONNECT", 0, SYS_setsockopt, { -1, IPPROTO_TCP, TCP_FASTOPEN_CONNECT } },
-	{ "TCP_FASTOPEN", 0, SYS_setsockopt, { -1, IPPROTO_TCP, TCP_FASTOPEN } },
-	{ "TCP_ULP", 0, SYS_setsockopt, { -1, IPPROTO_TCP, TCP_ULP } },
-	{ "SO_ATTACH_BPF", 0, SYS_setsockopt, { -1, SOL_SOCKET, SO_ATTACH_BPF } },
-	{ "SO_LINGER's number at another level", 0, SYS_setsockopt, { -1, SOL_IP, SO_LINGER } },
-	{ "F_GETFD", ALL, SYS_fcntl, { -1, F_GETFD } },
-	{ "F_SETFD", ALL, SYS_fcntl, { -1, F_SETFD, FD_CLOEXEC } },
-	{ "F_GETFL", ALL, SYS_fcntl, { -1, F_GETFL } },
-	{ "F_SETFL, O_NONBLOCK", SERVERS, SYS_fcntl, { -1, F_SETFL, O_RDWR | O_NONBLOCK } },
-	{ "F_SETFL, O_ASYNC", 0, SYS_fcntl, { -1, F_SETFL, O_ASYNC } },
-	{ "F_DUPFD_CLOEXEC", SERVERS, SYS_fcntl, { -1, F_DUPFD_CLOEXEC } },
-	{ "F_SETOWN", 0, SYS_fcntl, { -1, F_SETOWN, 1 } },
-	{ "F_SETOWN_EX", 0, SYS_fcntl, { -1, F_SETOWN_EX, SOMEWHERE } },
-	{ "F_SETSIG", 0, SYS_fcntl, { -1, F_SETSIG, SIGKILL } },
-	{ "F_SETLEASE", 0, SYS_fcntl, { -1, F_SETLEASE, F_RDLCK } },
-	{ "F_NOTIFY", 0, SYS_fcntl, { -1, F_NOTIFY, DN_ACCESS } },
-	{ "FIOASYNC", 0, SYS_ioctl, { -1, FIOASYNC, SOMEWHERE } },
-	{ "FIOSETOWN", 0, SYS_ioctl, { -1, FIOSETOWN, SOMEWHERE } },
-	{ "SIOCSPGRP", 0, SYS_ioctl, { -1, SIOCSPGRP, SOMEWHERE } },
-	{ "TIOCSTI", 0, SYS_ioctl, { -1, TIOCSTI, SOMEWHERE } },
-	{ "PERF_EVENT_IOC_SET_BPF", ATTACHING, SYS_ioctl, { -1, PERF_EVENT_IOC_SET_BPF } },
-	{ "PERF_EVENT_IOC_ENABLE", ATTACHING, SYS_ioctl, { -1, PERF_EVENT_IOC_ENABLE } },
-	{ "PERF_EVENT_IOC_SET_OUTPUT", 0, SYS_ioctl, { -1, PERF_EVENT_IOC_SET_OUTPUT, -1 } },
-	{ "an event of a process",
-	  ATTACHING,
-	  SYS_perf_event_open,
-	  { SOMEWHERE, 1, -1, -1, PERF_FLAG_FD_CLOEXEC } },
-	{ "an event of a process, its -1 of 32 bits",
-	  ATTACHING,
-	  SYS_perf_event_open,
-	  { SOMEWHERE, 1, 0xffffffff, 0xffffffff, PERF_FLAG_FD_CLOEXEC } },
-	{ "an event of a CPU",
-	  0,
-	  SYS_perf_event_open,
-	  { SOMEWHERE, -1, 0, -1, PERF_FLAG_FD_CLOEXEC } },
-	{ "an event of a cgroup",
-	  0,
-	  SYS_perf_event_open,
-	  { SOMEWHERE, 1, -1, -1, PERF_FLAG_FD_CLOEXEC | PERF_FLAG_PID_CGROUP } },
-	{ "BPF_LINK_CREATE", ATTACHING, SYS_bpf, { BPF_LINK_CREATE, 0, 0 } },
-	{ "BPF_PROG_LOAD", 0, SYS_bpf, { BPF_PROG_LOAD, 0, 0 } },
-	{ "BPF_MAP_CREATE", 0, SYS_bpf, { BPF_MAP_CREATE, 0, 0 } },
-	{ "BPF_MAP_GET_FD_BY_ID", 0, SYS_bpf, { BPF_MAP_GET_FD_BY_ID, 0, 0 } },
-	{ "BPF_PROG_ATTACH", 0, SYS_bpf, { BPF_PROG_ATTACH, 0, 0 } },
-	{ "BPF_OBJ_PIN", 0, SYS_bpf, { BPF_OBJ_PIN, 0, 0 } },
-	{ "a thread in a mount namespace of its own",
-	  0,
-	  SYS_clone,
-	  { CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWNS } },
-	{ "a user namespace", 0, SYS_clone, { CLONE_NEWUSER | SIGCHLD } },
-	{ "openat to read", ALL, SYS_openat, { -1, SOMEWHERE, O_RDONLY | O_PATH | O_CLOEXEC } },
-	{ "openat to write", 0, SYS_openat, { -1, SOMEWHERE, O_RDWR } },
-	{ "openat to make", 0, SYS_openat, { -1, SOMEWHERE, O_CREAT } },
-	{ "openat2", 0, SYS_openat2, { -1, SOMEWHERE, SOMEWHERE, 24 } },
-	{ "io_uring", 0, SYS_io_uring_setup, { 1, SOMEWHERE } },
-	{ "code", 0, SYS_mprotect, { 0, 4096, PROT_READ | PROT_EXEC } },
-	{ "no code", ALL, SYS_mprotect, { 1, 4096, PROT_READ } },
-	{ "a signal that ends", KEEPER, SYS_pidfd_send_signal, { -1, SIGKILL, 0, 0 } },
-	{ "a signal that is made up", 0, SYS_pidfd_send_signal, { -1, SIGKILL, SOMEWHERE, 0 } },
-	{ "another signal", 0, SYS_pidfd_send_signal, { -1, SIGTERM, 0, 0 } },
-	{ "own limits", KEEPER, SYS_prlimit64, { 0, RLIMIT_CORE, 0, SOMEWHERE } },
-	{ "another's limits", 0, SYS_prlimit64, { 1, RLIMIT_CORE, 0, SOMEWHERE } },
-	{ "a name", KEEPER, SYS_prctl, { PR_SET_NAME, SOMEWHERE } },
-	{ "not to be dumped", KEEPER, SYS_prctl, { PR_SET_DUMPABLE, 0 } },
-	{ "to be dumped", 0, SYS_prctl, { PR_SET_DUMPABLE, 1 } },
-	{ "to end with the parent", KEEPER, SYS_prctl, { PR_SET_PDEATHSIG, SIGKILL } },
-	{ "to be traced", 0, SYS_prctl, { PR_SET_PTRACER, -1 } },
-	{ "another executable", 0, SYS_prctl, { PR_SET_MM, PR_SET_MM_EXE_FILE, -1 } },
-	{ "capabilities for programs", 0, SYS_prctl, { PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE } },
-	{ "memory of others", NAMERS, SYS_process_vm_readv, { 1, SOMEWHERE, 1, SOMEWHERE, 1, 1 } },
-};
-
-static const struct needs *attaching[2]; /* what feature mutex needs, and NULL */
-
-static void expect_attempt(enum sandbox_role role, const struct needs *const *needs,
-			   unsigned int bit)
-{
-	int status = status_with(role, SANDBOX_ON, needs, try_attempt);
-	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS;
-	bool refused = killed || (WIFEXITED(status) && WEXITSTATUS(status) == ENOSYS);
-
-	cr_expect(killed || WIFEXITED(status), "%s: status %#x", attempt->what, (unsigned)status);
-	cr_expect_eq(refused, !(attempt->roles & bit), "%s: status %#x of role %d", attempt->what,
-		     (unsigned)status, role);
-}
-
-Test(sandbox, calls_are_let_through_by_their_arguments)
-{
-	attaching[0] = feature_mutex.needs;
-
-	for (size_t i = 0; i < sizeof(attempts) / sizeof(*attempts); i++) {
-		attempt = &attempts[i];
-		expect_attempt(SANDBOX_SERVER, NULL, SERVER);
-		expect_attempt(SANDBOX_SERVER, attaching, ATTACHING);
-		expect_attempt(SANDBOX_NAMER, NULL, READER);
-		expect_attempt(SANDBOX_KEEPER, NULL, KEEPER);
 	}
 }
 
@@ -455,10 +385,10 @@ static int status_of_listener(enum sandbox_mode mode, const struct needs *const 
 
 Test(sandbox, a_listener_that_was_shut_down_connects_to_nobody)
 {
+	const struct needs *const attaching[] = { feature_mutex.needs, NULL };
 	int other = listen_somewhere(&elsewhere);
 	int without = status_of_listener(SANDBOX_OFF, NULL);
 
-	attaching[0] = feature_mutex.needs;
 	if (without == EOPNOTSUPP)
 		cr_skip_test("net.ipv4.tcp_fastopen is off: nobody can");
 	cr_expect_eq(without, ENTERED);
