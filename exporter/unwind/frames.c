@@ -207,6 +207,24 @@ int frames_read(const struct frames_section *section, struct frames *frames)
 	return r;
 }
 
+const struct frames_function *frames_find(const struct frames *frames, uint64_t address)
+{
+	const struct frames_function *functions = frames->functions;
+	size_t from = 0, to = frames->functions_len;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (functions[middle].begin > address)
+			to = middle;
+		else if (functions[middle].end <= address)
+			from = middle + 1;
+		else
+			return &functions[middle];
+	}
+	return NULL;
+}
+
 void frames_free(struct frames *frames)
 {
 	free(frames->commons);

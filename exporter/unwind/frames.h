@@ -50,6 +50,9 @@ struct frames {
  */
 int frames_read(const struct frames_section *section, struct frames *frames);
 
+/* The function that has @address; NULL: none has. */
+const struct frames_function *frames_find(const struct frames *frames, uint64_t address);
+
 void frames_free(struct frames *frames);
 
 #endif

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The part of an ELF file that says how its functions are unwound. The image is hostile, but does
- * not change while it is read: what another process may write to is copied first, or read by a
- * process that may crash.
- */
+/* The part of an ELF file (unwind/elf_image.h) that says how its functions are unwound. */
 #ifndef WORKLOAD_UNWIND_IMAGE_H
 #define WORKLOAD_UNWIND_IMAGE_H
 

@@ -4,8 +4,8 @@
  * are made from the section .eh_frame, which compilers write by default, with or without frame
  * pointers, and which stripping leaves alone.
  *
- * An image is hostile, but does not change meanwhile (unwind/image.h). Making its table takes time
- * in proportion to its size, and memory up to the limits below.
+ * An image is hostile, but does not change meanwhile (unwind/elf_image.h). Making its table takes
+ * time in proportion to its size, and memory up to the limits below.
  */
 #ifndef WORKLOAD_UNWIND_TABLE_H
 #define WORKLOAD_UNWIND_TABLE_H

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 out=$1
-mkdir -p "$out/functions" "$out/certificate" "$out/unwind"
+mkdir -p "$out/functions" "$out/certificate" "$out/unwind" "$out/parser"
 source='int f(void) { return 1; } int pthread_mutex_lock(void) { return f(); }
 int pthread_mutex_unlock(void) { return 2; } void _start(void) { pthread_mutex_lock(); }'
 linker=-Wl,-z,noseparate-code,-z,norelro,-z,max-page-size=64,--build-id=none
@@ -21,7 +21,13 @@ for machine in '\0' '\1'; do
 	{ printf '%b' "$machine"; cat "$out/frames"; } > "$out/unwind/frames${machine#?}"
 done
 { printf '\2'; cat "$out/framed"; } > "$out/unwind/file"
-rm "$out/framed" "$out/frames"
+mv "$out/framed" "$out/parser/framed"
+rm "$out/frames"
+
+# The same with all that the parser looks at: a build id, symbols without a size, no symbols.
+assembler='asm(".text\n.globl entry\nentry: nop\nnop\nlocal: nop\n");'
+"${CC:-gcc}" "${framed[@]}" -Wl,--build-id=0x01020304 - -o "$out/parser/named" <<< "$source $assembler"
+cp "$out/functions/stripped" "$out/parser/stripped"
 
 names='subjectAltName=DNS:a.example,IP:10.0.0.1,IP:2001:db8::1,URI:spiffe://x/y,email:a@example.org'
 certificate() { # name, and what key it has

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profiles/parser.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+static enum parser_reason reason_of(int r)
+{
+	switch (r) {
+	case 0:
+		return PARSER_MADE;
+	case -E2BIG:
+		return PARSER_TOO_LARGE;
+	case -ENOMEM:
+		return PARSER_NO_MEMORY;
+	default:
+		return PARSER_NO_FRAMES;
+	}
+}
+
+static void table_write(const struct unwind_table *table, union parser_shared *shared,
+			struct parser_table *answer)
+{
+	memcpy(shared->table.rules, table->rules, table->rules_len * sizeof(*table->rules));
+	memcpy(shared->table.rows, table->rows, table->rows_len * sizeof(*table->rows));
+	answer->rules = (uint32_t)table->rules_len;
+	answer->rows = (uint32_t)table->rows_len;
+	answer->functions = (uint32_t)table->functions;
+	answer->functions_bad = (uint32_t)table->functions_bad;
+	answer->states_bad = (uint32_t)table->states_bad;
+}
+
+static void table_answer(const struct elf_image *image, union parser_shared *shared,
+			 struct parser_table *answer)
+{
+	_cleanup_(unwind_table_free) struct unwind_table table = { 0 };
+	int r = unwind_table_make(image->bytes, image->len, &table);
+
+	answer->reason = reason_of(r);
+	if (!r)
+		table_write(&table, shared, answer);
+	program_read(image, &answer->program);
+}
+
+/* --- names ----------------------------------------------------------------------------------- */
+
+/* What is asked may change while it is read: it is copied first. */
+static int addresses_take(const struct names *names, size_t len, uint64_t **out)
+{
+	_cleanup_(cleanup_free) uint64_t *addresses = calloc(len + 1, sizeof(*addresses));
+
+	if (!addresses)
+		return -ENOMEM;
+	memcpy(addresses, names->addresses, len * sizeof(*addresses));
+	for (size_t i = 1; i < len; i++)
+		if (addresses[i] < addresses[i - 1])
+			return -EINVAL;
+	*out = TAKE_PTR(addresses);
+	return 0;
+}
+
+static int names_answer(const struct elf_image *image, size_t len, union parser_shared *shared,
+			struct names_found *answer)
+{
+	_cleanup_(cleanup_free) uint64_t *addresses = NULL;
+	int r = len <= NAMES_MAX ? addresses_take(&shared->names, len, &addresses) : -EINVAL;
+
+	return r ? r : names_find(image, addresses, len, &shared->names, answer);
+}
+
+/* --- questions ------------------------------------------------------------------------------- */
+
+int parser_read(const struct parser_question *question, const void *image, size_t bytes,
+		union parser_shared *shared, struct parser_answer *answer)
+{
+	_cleanup_(elf_image_close) struct elf_image elf = { 0 };
+	int r = elf_image_open(image, bytes, &elf);
+
+	if (r)
+		return r;
+	answer->what = question->what;
+	switch (question->what) {
+	case PARSER_TABLE:
+		table_answer(&elf, shared, &answer->table);
+		return 0;
+	case PARSER_NAMES:
+		return names_answer(&elf, question->len, shared, &answer->names);
+	default:
+		return -EINVAL;
+	}
+}
+
+int parser_read_file(const struct parser_question *question, int fd, union parser_shared *shared,
+		     struct parser_answer *answer)
+{
+	struct stat stat;
+	void *image;
+	size_t bytes;
+	int r;
+
+	if (fstat(fd, &stat))
+		return -errno;
+	if (!S_ISREG(stat.st_mode) || stat.st_size <= 0)
+		return -ENOEXEC;
+	if ((uint64_t)stat.st_size > PARSER_FILE_BYTES_MAX)
+		return -EFBIG;
+	bytes = (size_t)stat.st_size;
+	image = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (image == MAP_FAILED)
+		return -errno;
+	r = parser_read(question, image, bytes, shared, answer);
+	munmap(image, bytes);
+	return r;
+}
