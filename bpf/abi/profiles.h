@@ -48,25 +48,30 @@ static inline __u64 frame_address(__u64 frame)
 }
 
 struct stack_key {
-	__u64 hash; /* of frames and end */
-	__u32 pool;
+	__u64 hash; /* of the pool's name, the frames and the end */
+	__u32 tree;
 	__u32 state; /* enum thread_state */
 };
 _Static_assert(sizeof(struct stack_key) == 16, "struct stack_key has a hole");
 
 /*
- * Hashes `stacks_0` and `stacks_1`: programs write the one that `profiled_set` names; user space
- * reads the other once no program is in it any more (struct profiled).
+ * Hashes `stacks_0` and `stacks_1`: programs write the one that `profiling` names; user space reads
+ * the other once no program is in it any more (struct profiled).
  */
 struct stack {
 	__u64 samples;
-	__u32 tree;
+	__u64 pool[2]; /* its name, as in struct pool_info */
 	__u32 end; /* enum stack_end */
 	__u32 len;
-	__u32 zero;
 	__u64 frames[FRAMES_MAX]; /* innermost first */
 };
-_Static_assert(sizeof(struct stack) == 24 + 8 * FRAMES_MAX, "struct stack has a hole");
+_Static_assert(sizeof(struct stack) == 32 + 8 * FRAMES_MAX, "struct stack has a hole");
+
+/* Array `profiling`, of one, written by user space. */
+struct profiling {
+	__u64 set; /* of stacks, that is written to */
+};
+_Static_assert(sizeof(struct profiling) == 8, "struct profiling has a hole");
 
 /* Of a process: which slot of `process_code` is its own. */
 struct code_slot {
@@ -79,7 +84,7 @@ _Static_assert(sizeof(struct code_slot) == 8, "struct code_slot has a hole");
 struct profiled {
 	__u64 entered[STACK_SETS]; /* programs that write to a set, */
 	__u64 left[STACK_SETS]; /* and those that have done so */
-	__u64 lost[STACK_SETS]; /* samples that found no room there */
+	__u64 lost[STACK_SETS]; /* samples that found no room there, ever */
 };
 _Static_assert(sizeof(struct profiled) == 48, "struct profiled has a hole");
 

@@ -8,7 +8,7 @@
 #include "unwind/extents.h"
 #include "unwind/rules.h"
 
-/* What a file has; all zeros: there is none. */
+/* What a file has; all zeros: there is none. One without a table has a row, of none. */
 struct stored_file {
 	uint32_t row, rows;
 	uint32_t page, pages;
@@ -92,7 +92,7 @@ static void rule_put(struct unwind_store *store, uint16_t place)
 static int rules_get(struct unwind_store *store, const struct unwind_table *table,
 		     struct stored_file *file)
 {
-	file->rules = calloc(table->rules_len, sizeof(*file->rules));
+	file->rules = calloc(table->rules_len + 1, sizeof(*file->rules));
 	if (!file->rules)
 		return -ENOMEM;
 	file->rules_len = table->rules_len;
@@ -109,6 +109,19 @@ static int rules_get(struct unwind_store *store, const struct unwind_table *tabl
 static uint64_t page_of(uint64_t address)
 {
 	return address >> UNWIND_PAGE_BITS;
+}
+
+/* The first page of a table, and how many there are. */
+static uint64_t table_begin(const struct unwind_table *table)
+{
+	return table->rows_len ? page_of(table->rows[0].address) : 0;
+}
+
+static uint64_t table_pages(const struct unwind_table *table)
+{
+	if (!table->rows_len)
+		return 0;
+	return page_of(table->rows[table->rows_len - 1].address) - table_begin(table) + 1;
 }
 
 static void row_set(struct unwind_store *store, uint32_t at, uint32_t row)
@@ -136,7 +149,7 @@ static void rows_write(struct unwind_store *store, const struct unwind_table *ta
 static void pages_write(struct unwind_store *store, const struct unwind_table *table,
 			const struct stored_file *file)
 {
-	uint64_t begin = page_of(table->rows[0].address);
+	uint64_t begin = table_begin(table);
 	uint32_t end = 1; /* behind the rows of the pages so far */
 
 	for (uint32_t p = 0; p < file->pages; p++) {
@@ -151,8 +164,7 @@ static void pages_write(struct unwind_store *store, const struct unwind_table *t
 
 static bool table_is_sane(const struct unwind_table *table)
 {
-	if (!table->rows_len || table->rows_len > UNWIND_ROWS_MAX || !table->rules_len ||
-	    table->rules_len > UNWIND_RULES_MAX)
+	if (table->rows_len > UNWIND_ROWS_MAX || table->rules_len > UNWIND_RULES_MAX)
 		return false;
 	for (size_t i = 0; i < table->rules_len; i++)
 		if (!rule_is_sane(&table->rules[i]))
@@ -181,8 +193,7 @@ static void file_release(struct unwind_store *store, struct stored_file *file)
 static int file_take(struct unwind_store *store, const struct unwind_table *table,
 		     struct stored_file *file)
 {
-	uint64_t pages = page_of(table->rows[table->rows_len - 1].address) -
-			 page_of(table->rows[0].address) + 1;
+	uint64_t pages = table_pages(table);
 	int r;
 
 	if (pages > UNWIND_PAGES_MAX)
@@ -227,7 +238,7 @@ int unwind_store_add(struct unwind_store *store, const struct unwind_table *tabl
 	rows_write(store, table, file);
 	pages_write(store, table, file);
 	store->arrays.files[free_number] = (struct unwind_file){
-		.begin = page_of(table->rows[0].address) << UNWIND_PAGE_BITS,
+		.begin = table_begin(table) << UNWIND_PAGE_BITS,
 		.page = file->page,
 		.pages = file->pages,
 	};

@@ -29,7 +29,8 @@ struct unwind_store;
 int unwind_store_new(const struct unwind_arrays *arrays, struct unwind_store **store);
 
 /*
- * Adds @table. 0 with the number of the file, never 0; -ENOSPC: there is no room for it, and
+ * Adds @table, which may have no rows: then stacks end in the file, but its frames are known. 0
+ * with the number of the file, never 0; -ENOSPC: there is no room for it, and
  * nothing has changed; -EINVAL: it is no table: it is checked, and may come from a process that is
  * hostile; -ENOMEM.
  */

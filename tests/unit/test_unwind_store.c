@@ -6,36 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "unwind/store.h"
-
-struct stored {
-	struct unwind_arrays arrays;
-	struct unwind_store *store;
-};
-
-static void *zeros(size_t bytes)
-{
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
-
-	cr_assert_neq(memory, MAP_FAILED);
-	return memory;
-}
-
-static struct stored stored_new(void)
-{
-	struct stored stored = {
-		.arrays = {
-			.rows = zeros(UNWIND_ROWS_MAX_ALL * sizeof(uint32_t)),
-			.rules = zeros(UNWIND_RULES_MAX_ALL * sizeof(struct unwind_rule)),
-			.pages = zeros(UNWIND_PAGES_MAX * sizeof(struct unwind_page)),
-			.files = zeros(UNWIND_FILES_MAX * sizeof(struct unwind_file)),
-		},
-	};
-
-	cr_assert_eq(unwind_store_new(&stored.arrays, &stored.store), 0);
-	return stored;
-}
+#include "stored.h"
 
 /* As abi/unwind.h says, row by row. */
 static const struct unwind_rule *stored_find(const struct stored *stored, uint32_t number,
@@ -128,10 +99,9 @@ static struct unwind_table made_table(uint64_t address, uint32_t rows, int32_t o
 Test(unwind_store, refuses_what_is_no_table)
 {
 	struct stored stored = stored_new();
-	struct unwind_table table = made_table(0x1000, 4, 8), none = { 0 };
+	struct unwind_table table = made_table(0x1000, 4, 8);
 	uint32_t number;
 
-	cr_expect_eq(unwind_store_add(stored.store, &none, &number), -EINVAL);
 	table.rows[2].address = table.rows[1].address;
 	cr_expect_eq(unwind_store_add(stored.store, &table, &number), -EINVAL);
 	table.rows[2].address++;
@@ -186,5 +156,24 @@ Test(unwind_store, has_a_limit_of_pages)
 	table.rows[1].address = UINT64_MAX;
 	cr_expect_eq(unwind_store_add(stored.store, &table, &number), -ENOSPC);
 	unwind_table_free(&table);
+	unwind_store_free(stored.store);
+}
+
+Test(unwind_store, knows_a_file_without_a_table)
+{
+	struct stored stored = stored_new();
+	const struct unwind_table none = { 0 };
+	uint32_t number = 0, other = 0;
+
+	cr_assert_eq(unwind_store_add(stored.store, &none, &number), 0);
+	cr_assert_eq(unwind_store_add(stored.store, &none, &other), 0);
+	cr_expect_neq(number, 0);
+	cr_expect_neq(number, other);
+	cr_expect_eq(unwind_store_use(stored.store).files, 2);
+	cr_expect_eq(stored_find(&stored, number, 0)->kind, UNWIND_NONE);
+	cr_expect_eq(stored_find(&stored, number, 0x1000)->kind, UNWIND_NONE);
+	unwind_store_remove(stored.store, number);
+	unwind_store_remove(stored.store, other);
+	cr_expect_eq(unwind_store_use(stored.store).rows, 0);
 	unwind_store_free(stored.store);
 }

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profiles/recording.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/threads.h"
+#include "base/text.h"
+#include "base/utf8.h"
+
+#define POOL_NAME_BYTES 48 /* valid UTF-8: each of 15 bytes may need three, and a NUL */
+
+struct workload_name {
+	uint32_t number; /* stands for its trees in a key */
+	UT_hash_handle hh;
+	char text[];
+};
+
+struct recorded {
+	struct stack_key key; /* its tree: a workload_name's number */
+	uint64_t count;
+	char pool[POOL_NAME_BYTES];
+	const struct workload_name *workload;
+	uint32_t end;
+	uint32_t len;
+	UT_hash_handle hh;
+	uint64_t frames[]; /* innermost first */
+};
+
+struct recording {
+	char only[RECORDING_WORKLOAD_BYTES]; /* workload; "": all */
+	struct recorded *stacks;
+	struct workload_name *workloads;
+	size_t bytes; /* of both */
+	struct recording_counts counts;
+
+	/* Since its end: */
+	uint64_t *frames; /* each once, in order */
+	char **names; /* of these; NULL: none */
+	size_t frames_len, next, names_bytes;
+	struct profile_file *files;
+	struct profile_name *shown;
+	struct profile_stack *rows;
+};
+
+static const char *const state_names[] = {
+#define STATE(id, label) [STATE_##id] = label,
+	STATE_LIST(STATE)
+#undef STATE
+};
+
+/* What stands in the place of the frames that are missing. */
+static const char *const end_names[] = {
+#define STACK_END(id, label) [STACK_##id] = "[" label "]",
+	STACK_END_LIST(STACK_END)
+#undef STACK_END
+};
+
+/* --- while it lasts ------------------------------------------------------------------------- */
+
+struct recording *recording_new(const char *workload)
+{
+	struct recording *recording = calloc(1, sizeof(*recording));
+
+	if (recording)
+		text_copy(recording->only, sizeof(recording->only), workload);
+	return recording;
+}
+
+/* Room for @bytes more; NULL: there is none. */
+static void *recording_take(struct recording *recording, size_t bytes)
+{
+	void *taken = NULL;
+
+	if (recording->bytes + bytes <= RECORDING_BYTES_MAX)
+		taken = calloc(1, bytes);
+	if (taken)
+		recording->bytes += bytes;
+	return taken;
+}
+
+/* NULL: there is no room for one more. */
+static const struct workload_name *workload_intern(struct recording *recording, const char *text)
+{
+	struct workload_name *name;
+	size_t len = strlen(text);
+
+	HASH_FIND(hh, recording->workloads, text, len, name);
+	if (name)
+		return name;
+	name = recording_take(recording, sizeof(*name) + len + 1);
+	if (!name)
+		return NULL;
+	memcpy(name->text, text, len);
+	name->number = HASH_COUNT(recording->workloads);
+	HASH_ADD(hh, recording->workloads, text, len, name);
+	if (name->hh.tbl)
+		return name;
+	free(name);
+	return NULL;
+}
+
+static void pool_copy(const struct stack *stack, char *out, size_t size)
+{
+	char raw[sizeof(stack->pool) + 1] = "";
+
+	memcpy(raw, stack->pool, sizeof(stack->pool));
+	utf8_copy(out, size, *raw ? raw : "other");
+}
+
+/* The frames of a stack that is not complete end with one that says why. */
+static void frames_copy(struct recorded *recorded, const struct stack *stack, uint32_t len)
+{
+	memcpy(recorded->frames, stack->frames, len * sizeof(*recorded->frames));
+	recorded->len = len;
+	if (recorded->end != STACK_COMPLETE)
+		recorded->frames[recorded->len++] = frame_make(0, recorded->end);
+}
+
+/* NULL: there is no room for it. */
+static struct recorded *stack_add(struct recording *recording, const struct stack_key *key,
+				  const struct workload_name *workload, const struct stack *stack)
+{
+	uint32_t len = stack->len < FRAMES_MAX ? stack->len : FRAMES_MAX;
+	struct recorded *recorded;
+
+	if (HASH_COUNT(recording->stacks) >= RECORDING_STACKS_MAX)
+		return NULL;
+	recorded = recording_take(recording, sizeof(*recorded) + (len + 1) * sizeof(uint64_t));
+	if (!recorded)
+		return NULL;
+	recorded->key = *key;
+	recorded->workload = workload;
+	recorded->end = stack->end < STACK_ENDS ? stack->end : STACK_NO_CODE;
+	pool_copy(stack, recorded->pool, sizeof(recorded->pool));
+	frames_copy(recorded, stack, len);
+	HASH_ADD(hh, recording->stacks, key, sizeof(recorded->key), recorded);
+	if (recorded->hh.tbl)
+		return recorded;
+	free(recorded);
+	return NULL;
+}
+
+void recording_lose(struct recording *recording, uint64_t samples)
+{
+	recording->counts.lost += samples;
+}
+
+void recording_add(struct recording *recording, const char *workload, const struct stack_key *key,
+		   const struct stack *stack)
+{
+	const struct workload_name *name;
+	struct stack_key own = *key;
+	struct recorded *recorded = NULL;
+
+	if (*recording->only && strcmp(recording->only, workload) != 0)
+		return;
+	name = workload_intern(recording, workload);
+	if (name) {
+		own.tree = name->number;
+		HASH_FIND(hh, recording->stacks, &own, sizeof(own), recorded);
+		if (!recorded)
+			recorded = stack_add(recording, &own, name, stack);
+	}
+	if (!recorded) {
+		recording_lose(recording, stack->samples);
+		return;
+	}
+	recorded->count += stack->samples;
+	recording->counts.samples += stack->samples;
+	recording->counts.ends[recorded->end] += stack->samples;
+}
+
+struct recording_counts recording_counts(const struct recording *recording)
+{
+	return recording->counts;
+}
+
+/* --- names ---------------------------------------------------------------------------------- */
+
+static int frame_compare(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+static size_t frames_of_all(const struct recording *recording)
+{
+	const struct recorded *recorded, *next;
+	size_t len = 0;
+
+	HASH_ITER (hh, recording->stacks, recorded, next) {
+		len += recorded->len;
+	}
+	return len;
+}
+
+/* All frames, each once, in order. */
+static void frames_collect(struct recording *recording)
+{
+	const struct recorded *recorded, *next;
+	size_t len = 0, kept = 0;
+
+	HASH_ITER (hh, recording->stacks, recorded, next) {
+		memcpy(recording->frames + len, recorded->frames,
+		       recorded->len * sizeof(*recording->frames));
+		len += recorded->len;
+	}
+	qsort(recording->frames, len, sizeof(*recording->frames), frame_compare);
+	for (size_t i = 0; i < len; i++)
+		if (!kept || recording->frames[kept - 1] != recording->frames[i])
+			recording->frames[kept++] = recording->frames[i];
+	recording->frames_len = kept;
+}
+
+int recording_end(struct recording *recording)
+{
+	size_t len = frames_of_all(recording) + 1;
+
+	recording->frames = calloc(len, sizeof(*recording->frames));
+	recording->names = calloc(len, sizeof(*recording->names));
+	if (!recording->frames || !recording->names)
+		return -ENOMEM;
+	frames_collect(recording);
+	for (uint32_t end = 0; end < STACK_ENDS; end++)
+		recording_name(recording, frame_make(0, end), end_names[end]);
+	return 0;
+}
+
+uint32_t recording_next_file(struct recording *recording, const uint64_t **frames, size_t *len)
+{
+	size_t first = recording->next, end;
+	uint32_t number;
+
+	while (first < recording->frames_len && !frame_file(recording->frames[first]))
+		first++;
+	if (first == recording->frames_len)
+		return 0;
+	number = frame_file(recording->frames[first]);
+	for (end = first; end < recording->frames_len; end++)
+		if (frame_file(recording->frames[end]) != number)
+			break;
+	*frames = recording->frames + first;
+	*len = end - first;
+	recording->next = end;
+	return number;
+}
+
+void recording_name(struct recording *recording, uint64_t frame, const char *name)
+{
+	const uint64_t *found = bsearch(&frame, recording->frames, recording->frames_len,
+					sizeof(frame), frame_compare);
+	size_t bytes = strlen(name) + 1;
+	char **place;
+
+	if (!found || recording->names_bytes + bytes > RECORDING_BYTES_MAX)
+		return;
+	place = &recording->names[found - recording->frames];
+	if (!*place)
+		*place = strdup(name);
+	if (*place)
+		recording->names_bytes += bytes;
+}
+
+/* --- as a profile --------------------------------------------------------------------------- */
+
+static size_t names_show(struct recording *recording)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < recording->frames_len; i++)
+		if (recording->names[i]) {
+			struct profile_name *name = &recording->shown[len++];
+
+			*name = (struct profile_name){ recording->frames[i], recording->names[i] };
+		}
+	return len;
+}
+
+static void build_id_show(const struct program *program, char out[static PROFILE_BUILD_ID_LEN])
+{
+	for (uint32_t i = 0; i < program->build_id_len; i++)
+		snprintf(out + (size_t)2 * i, 3, "%02x", program->build_id[i]);
+}
+_Static_assert(PROFILE_BUILD_ID_LEN == 2 * PROGRAM_BUILD_ID_MAX + 1, "build ids are cut");
+
+static size_t files_show(struct recording *recording, const struct files *files)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < recording->frames_len; i++) {
+		uint32_t number = frame_file(recording->frames[i]);
+		const struct file *file = files_at(files, number);
+		struct profile_file *shown = &recording->files[len];
+
+		if (!file || !file->path || (len && shown[-1].number == number))
+			continue;
+		*shown = (struct profile_file){ .number = number, .path = file->path };
+		build_id_show(&file->program, shown->build_id);
+		shown->begin = file->program.begin;
+		shown->end = file->program.end;
+		len++;
+	}
+	return len;
+}
+
+static size_t stacks_show(struct recording *recording, uint64_t period_ns)
+{
+	const struct recorded *recorded, *next;
+	size_t len = 0;
+
+	HASH_ITER (hh, recording->stacks, recorded, next) {
+		struct profile_stack *row = &recording->rows[len++];
+
+		*row = (struct profile_stack){
+			.frames = recorded->frames,
+			.len = recorded->len,
+			.workload = recorded->workload->text,
+			.pool = recorded->pool,
+			.state = state_names[recorded->key.state < STATES ? recorded->key.state
+									  : STATE_RUNNING],
+			.count = recorded->count,
+			.ns = recorded->count * period_ns,
+		};
+	}
+	return len;
+}
+
+static void shown_free(struct recording *recording)
+{
+	free(recording->shown);
+	free(recording->files);
+	free(recording->rows);
+	recording->shown = NULL;
+	recording->files = NULL;
+	recording->rows = NULL;
+}
+
+int recording_profile(struct recording *recording, const struct files *files,
+		      struct profile *profile)
+{
+	size_t stacks = HASH_COUNT(recording->stacks) + 1, frames = recording->frames_len + 1;
+
+	shown_free(recording);
+	recording->shown = calloc(frames, sizeof(*recording->shown));
+	recording->files = calloc(FILES_MAX + 1, sizeof(*recording->files));
+	recording->rows = calloc(stacks, sizeof(*recording->rows));
+	if (!recording->shown || !recording->files || !recording->rows)
+		return -ENOMEM;
+	profile->names_len = names_show(recording);
+	profile->files_len = files_show(recording, files);
+	profile->stacks_len = stacks_show(recording, profile->period_ns);
+	profile->names = recording->shown;
+	profile->files = recording->files;
+	profile->stacks = recording->rows;
+	return 0;
+}
+
+void recording_free(struct recording *recording)
+{
+	struct workload_name *name, *next_name;
+	struct recorded *recorded, *next;
+
+	if (!recording)
+		return;
+	HASH_ITER (hh, recording->stacks, recorded, next) {
+		HASH_DEL(recording->stacks, recorded);
+		free(recorded);
+	}
+	HASH_ITER (hh, recording->workloads, name, next_name) {
+		HASH_DEL(recording->workloads, name);
+		free(name);
+	}
+	for (size_t i = 0; recording->names && i < recording->frames_len; i++)
+		free(recording->names[i]);
+	free(recording->names);
+	free(recording->frames);
+	shown_free(recording);
+	free(recording);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A profile in the making: the stacks that were seen since it began, each once, and then what their
+ * frames are called. Nothing of it changes once it has ended but for names.
+ *
+ * One thread.
+ */
+#ifndef WORKLOAD_PROFILES_RECORDING_H
+#define WORKLOAD_PROFILES_RECORDING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/profiles.h"
+#include "profiles/files.h"
+#include "profiles/profile.h"
+
+#define RECORDING_STACKS_MAX 16000U /* Pyroscope takes no more */
+#define RECORDING_BYTES_MAX (8U << 20) /* of stacks and names; each */
+#define RECORDING_WORKLOAD_BYTES 256
+
+struct recording;
+
+/* NULL without memory. Only stacks of @workload are kept; "": of all. */
+struct recording *recording_new(const char *workload);
+void recording_free(struct recording *recording); /* NULL is nothing */
+
+/* One more stack, of @workload; what finds no room is counted. */
+void recording_add(struct recording *recording, const char *workload, const struct stack_key *key,
+		   const struct stack *stack);
+
+/* Samples that found no room elsewhere. */
+void recording_lose(struct recording *recording, uint64_t samples);
+
+/* Nothing is added any more: from here on frames are asked for. 0 or -ENOMEM. */
+int recording_end(struct recording *recording);
+
+/*
+ * The frames of one file that have not been named yet, by address: the number of the file, and
+ * *@len of *@frames, which are the recording's; 0: there are none.
+ */
+uint32_t recording_next_file(struct recording *recording, const uint64_t **frames, size_t *len);
+
+/* What @frame, one of these, is called: copied. A frame without a name is shown by its address. */
+void recording_name(struct recording *recording, uint64_t frame, const char *name);
+
+/*
+ * Fills @profile, which points into the recording and @files and is good as long as neither
+ * changes. Times, period and unit are the caller's. 0 or -ENOMEM.
+ */
+int recording_profile(struct recording *recording, const struct files *files,
+		      struct profile *profile);
+
+struct recording_counts {
+	uint64_t samples; /* that are in it */
+	uint64_t lost; /* that found no room */
+	uint64_t ends[STACK_ENDS]; /* of the samples, how their stacks end */
+};
+
+struct recording_counts recording_counts(const struct recording *recording);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/threads.h"
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "profiles/folded.h"
+#include "profiles/recording.h"
+
+static struct stack made_stack(const char *pool, uint64_t samples, uint32_t end, uint64_t inner)
+{
+	struct stack stack = { .samples = samples, .end = end, .len = 2 };
+
+	memcpy(stack.pool, pool, strlen(pool));
+	stack.frames[0] = frame_make(1, inner);
+	stack.frames[1] = frame_make(1, 0x2000);
+	return stack;
+}
+
+static struct stack_key key_of(uint32_t tree, uint64_t hash)
+{
+	return (struct stack_key){ .hash = hash, .tree = tree, .state = STATE_RUNNING };
+}
+
+static int text_compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The lines of the profile in order, each with an end. */
+static char *folded_lines(struct recording *recording)
+{
+	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(1 << 20);
+	struct profile profile = { .type = "cpu", .unit = "nanoseconds", .period_ns = 10 };
+	const struct files none = { 0 };
+	char *lines[64], *rest, *sorted = NULL;
+	size_t len = 0, bytes = 0;
+	FILE *text = open_memstream(&sorted, &bytes);
+
+	cr_assert_not_null(text);
+	cr_assert_eq(recording_profile(recording, &none, &profile), 0);
+	folded_write(&profile, &out);
+	buffer_char(&out, '\0');
+	for (char *line = strtok_r(out.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		lines[len++] = line;
+	qsort(lines, len, sizeof(*lines), text_compare);
+	for (size_t i = 0; i < len; i++)
+		fprintf(text, "%s\n", lines[i]);
+	fclose(text);
+	return sorted;
+}
+
+#define EXPECT_FOLDED(recording, text)                      \
+	do {                                                \
+		char *lines = folded_lines(recording);      \
+		cr_expect_str_eq(lines, text, "%s", lines); \
+		free(lines);                                \
+	} while (0)
+
+/* Trees of one workload are one; pools, ends and workloads are told apart. */
+Test(recording, adds_what_is_equal)
+{
+	struct recording *recording = recording_new("");
+	struct stack one = made_stack("worker", 3, STACK_COMPLETE, 0x1000);
+	struct stack other = made_stack("", 5, STACK_UNREADABLE, 0x1000);
+	struct stack_key first = key_of(1, 10), second = key_of(2, 10), third = key_of(1, 11);
+	struct recording_counts counts;
+
+	recording_add(recording, "web", &first, &one);
+	recording_add(recording, "web", &second, &one);
+	recording_add(recording, "db", &second, &one);
+	recording_add(recording, "web", &third, &other);
+	cr_assert_eq(recording_end(recording), 0);
+	EXPECT_FOLDED(recording, "db;worker;running;0x2000;0x1000 3\n"
+				 "web;other;running;[unreadable];0x2000;0x1000 5\n"
+				 "web;worker;running;0x2000;0x1000 6\n");
+	counts = recording_counts(recording);
+	cr_expect_eq(counts.samples, 14);
+	cr_expect_eq(counts.lost, 0);
+	cr_expect_eq(counts.ends[STACK_COMPLETE], 9);
+	cr_expect_eq(counts.ends[STACK_UNREADABLE], 5);
+	recording_free(recording);
+}
+
+Test(recording, may_be_of_one_workload)
+{
+	struct recording *recording = recording_new("web");
+	struct stack stack = made_stack("worker", 3, STACK_COMPLETE, 0x1000);
+	struct stack_key key = key_of(1, 10);
+
+	recording_add(recording, "db", &key, &stack);
+	recording_add(recording, "web", &key, &stack);
+	cr_assert_eq(recording_end(recording), 0);
+	EXPECT_FOLDED(recording, "web;worker;running;0x2000;0x1000 3\n");
+	cr_expect_eq(recording_counts(recording).samples, 3);
+	recording_free(recording);
+}
+
+/* Frames of two stacks, one of which is in both. */
+Test(recording, asks_for_the_names_of_each_file_once)
+{
+	struct recording *recording = recording_new("");
+	struct stack one = made_stack("a", 1, STACK_COMPLETE, 0x1000);
+	struct stack other = made_stack("a", 1, STACK_NO_FILE, 0x1008);
+	struct stack_key first = key_of(1, 10), second = key_of(1, 11);
+	const uint64_t *frames;
+	size_t len = 0;
+
+	other.frames[1] = frame_make(3, 0x77);
+	recording_add(recording, "web", &first, &one);
+	recording_add(recording, "web", &second, &other);
+	cr_assert_eq(recording_end(recording), 0);
+	cr_assert_eq(recording_next_file(recording, &frames, &len), 1);
+	cr_assert_eq(len, 3);
+	cr_expect_eq(frames[0], frame_make(1, 0x1000));
+	cr_expect_eq(frames[1], frame_make(1, 0x1008));
+	cr_expect_eq(frames[2], frame_make(1, 0x2000));
+	recording_name(recording, frames[0], "work");
+	recording_name(recording, frames[2], "main");
+	recording_name(recording, frame_make(9, 9), "not one of its own");
+	cr_assert_eq(recording_next_file(recording, &frames, &len), 3);
+	cr_assert_eq(len, 1);
+	recording_name(recording, frames[0], "library");
+	cr_expect_eq(recording_next_file(recording, &frames, &len), 0);
+	EXPECT_FOLDED(recording, "web;a;running;[code_of_no_file];library;0x1008 1\n"
+				 "web;a;running;main;work 1\n");
+	recording_free(recording);
+}
+
+Test(recording, counts_what_it_has_no_room_for)
+{
+	struct recording *recording = recording_new("");
+	struct stack stack = made_stack("a", 2, STACK_COMPLETE, 0x1000);
+	struct recording_counts counts;
+
+	stack.len = 1;
+	for (uint64_t hash = 0; hash < RECORDING_STACKS_MAX + 5; hash++) {
+		struct stack_key key = key_of(1, hash);
+
+		recording_add(recording, "web", &key, &stack);
+	}
+	recording_lose(recording, 100);
+	counts = recording_counts(recording);
+	cr_expect_eq(counts.samples, 2 * RECORDING_STACKS_MAX);
+	cr_expect_eq(counts.lost, 100 + 2 * 5);
+	recording_free(recording);
+}
+
+/* Deep stacks take more: memory ends before RECORDING_STACKS_MAX. */
+Test(recording, is_bounded_in_bytes)
+{
+	struct recording *recording = recording_new("");
+	struct stack stack = made_stack("a", 1, STACK_TRUNCATED, 0x1000);
+	struct recording_counts counts;
+
+	stack.len = FRAMES_MAX + 1; /* more than there are is not read */
+	for (uint64_t hash = 0; hash < RECORDING_STACKS_MAX; hash++) {
+		struct stack_key key = key_of(1, hash);
+
+		recording_add(recording, "web", &key, &stack);
+	}
+	counts = recording_counts(recording);
+	cr_expect_gt(counts.samples, RECORDING_BYTES_MAX / (FRAMES_MAX * 8 + 500));
+	cr_expect_lt(counts.samples, RECORDING_BYTES_MAX / (FRAMES_MAX * 8));
+	cr_expect_eq(counts.samples + counts.lost, RECORDING_STACKS_MAX);
+	recording_free(recording);
+}
+
+Test(recording, of_nothing_is_a_profile_as_well)
+{
+	struct recording *recording = recording_new("");
+	const uint64_t *frames;
+	size_t len;
+
+	cr_assert_eq(recording_end(recording), 0);
+	cr_expect_eq(recording_next_file(recording, &frames, &len), 0);
+	EXPECT_FOLDED(recording, "");
+	recording_free(recording);
+}
+
+/* A file of a process: its path and build id are those of the profile. */
+Test(recording, tells_the_files_of_its_frames)
+{
+	struct recording *recording = recording_new("");
+	struct stack stack = made_stack("a", 1, STACK_COMPLETE, 0x1000);
+	struct stack_key key = key_of(1, 10);
+	struct file file = {
+		.path = (char *)"/usr/bin/web",
+		.program = { .begin = 0x1000,
+			     .end = 0x3000,
+			     .build_id_len = 2,
+			     .build_id = { 1, 0xab } },
+	};
+	struct files files = { .numbers[1] = &file };
+	struct profile profile = { .type = "cpu", .unit = "nanoseconds", .period_ns = 10 };
+
+	recording_add(recording, "web", &key, &stack);
+	cr_assert_eq(recording_end(recording), 0);
+	cr_assert_eq(recording_profile(recording, &files, &profile), 0);
+	cr_assert_eq(profile.files_len, 1);
+	cr_expect_eq(profile.files[0].number, 1);
+	cr_expect_str_eq(profile.files[0].path, "/usr/bin/web");
+	cr_expect_str_eq(profile.files[0].build_id, "01ab");
+	cr_expect_eq(profile.files[0].begin, 0x1000);
+	cr_expect_eq(profile.files[0].end, 0x3000);
+	cr_expect_eq(profile.stacks[0].ns, 10);
+	recording_free(recording);
+}
