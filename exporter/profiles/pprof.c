@@ -106,13 +106,6 @@ static void array_free(struct array *array)
 	free(array->pointers);
 }
 
-static int frame_compare(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return left < right ? -1 : left > right;
-}
-
 static size_t frames_of_all(const struct profile *profile)
 {
 	size_t len = 0;
@@ -126,7 +119,7 @@ static size_t frames_of_all(const struct profile *profile)
 static int frames_collect(struct writing *writing)
 {
 	const struct profile *profile = writing->profile;
-	size_t len = frames_of_all(profile), kept = 0, at = 0;
+	size_t len = frames_of_all(profile), at = 0;
 	uint64_t *frames = calloc(len ? len : 1, sizeof(*frames));
 
 	writing->frames = frames;
@@ -137,18 +130,13 @@ static int frames_collect(struct writing *writing)
 		       profile->stacks[i].len * sizeof(*frames));
 		at += profile->stacks[i].len;
 	}
-	qsort(frames, len, sizeof(*frames), frame_compare);
-	for (size_t i = 0; i < len; i++)
-		if (!kept || frames[kept - 1] != frames[i])
-			frames[kept++] = frames[i];
-	writing->frames_len = kept;
+	writing->frames_len = profile_frames_sort(frames, len);
 	return 0;
 }
 
 static uint64_t location_id(const struct writing *writing, uint64_t frame)
 {
-	const uint64_t *found = bsearch(&frame, writing->frames, writing->frames_len, sizeof(frame),
-					frame_compare);
+	const uint64_t *found = profile_frames_find(writing->frames, writing->frames_len, frame);
 
 	return (uint64_t)(found - writing->frames) + 1;
 }

@@ -5,6 +5,29 @@
 
 #include "abi/profiles.h"
 
+static int frame_compare(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+size_t profile_frames_sort(uint64_t *frames, size_t len)
+{
+	size_t kept = 0;
+
+	qsort(frames, len, sizeof(*frames), frame_compare);
+	for (size_t i = 0; i < len; i++)
+		if (!kept || frames[kept - 1] != frames[i])
+			frames[kept++] = frames[i];
+	return kept;
+}
+
+const uint64_t *profile_frames_find(const uint64_t *frames, size_t len, uint64_t frame)
+{
+	return len ? bsearch(&frame, frames, len, sizeof(frame), frame_compare) : NULL;
+}
+
 static int name_compare(const void *key, const void *row)
 {
 	uint64_t frame = *(const uint64_t *)key;

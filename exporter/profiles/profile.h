@@ -46,6 +46,12 @@ struct profile {
 	size_t stacks_len;
 };
 
+/* Puts frames in order, and leaves each once. Returns how many those are. */
+size_t profile_frames_sort(uint64_t *frames, size_t len);
+
+/* The place of @frame among such frames; NULL: it is none of them. */
+const uint64_t *profile_frames_find(const uint64_t *frames, size_t len, uint64_t frame);
+
 /* NULL: there is none. */
 const struct profile_file *profile_file(const struct profile *profile, uint64_t frame);
 const char *profile_name(const struct profile *profile, uint64_t frame);

@@ -180,13 +180,6 @@ struct recording_counts recording_counts(const struct recording *recording)
 
 /* --- names ---------------------------------------------------------------------------------- */
 
-static int frame_compare(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return left < right ? -1 : left > right;
-}
-
 static size_t frames_of_all(const struct recording *recording)
 {
 	const struct recorded *recorded, *next;
@@ -202,18 +195,14 @@ static size_t frames_of_all(const struct recording *recording)
 static void frames_collect(struct recording *recording)
 {
 	const struct recorded *recorded, *next;
-	size_t len = 0, kept = 0;
+	size_t len = 0;
 
 	HASH_ITER (hh, recording->stacks, recorded, next) {
 		memcpy(recording->frames + len, recorded->frames,
 		       recorded->len * sizeof(*recording->frames));
 		len += recorded->len;
 	}
-	qsort(recording->frames, len, sizeof(*recording->frames), frame_compare);
-	for (size_t i = 0; i < len; i++)
-		if (!kept || recording->frames[kept - 1] != recording->frames[i])
-			recording->frames[kept++] = recording->frames[i];
-	recording->frames_len = kept;
+	recording->frames_len = profile_frames_sort(recording->frames, len);
 }
 
 int recording_end(struct recording *recording)
@@ -251,8 +240,8 @@ uint32_t recording_next_file(struct recording *recording, const uint64_t **frame
 
 void recording_name(struct recording *recording, uint64_t frame, const char *name)
 {
-	const uint64_t *found = bsearch(&frame, recording->frames, recording->frames_len,
-					sizeof(frame), frame_compare);
+	const uint64_t *found = profile_frames_find(recording->frames, recording->frames_len,
+						    frame);
 	size_t bytes = strlen(name) + 1;
 	char **place;
 
