@@ -27,10 +27,13 @@ ROOMS = {
     "exporter/base": [],
     "exporter/identity": ["bpf/abi", "exporter/base"],
     "exporter/unwind": ["bpf/abi", "exporter/base"],
-    "exporter/profiles": ["bpf/abi", "exporter/base", "exporter/unwind"],
     "exporter/model": ["bpf/abi", "exporter/base", "exporter/identity"],
     "exporter/security": ["exporter/base", "exporter/identity"],
     "exporter/helpers": ["exporter/base", "exporter/security"],
+    "exporter/profiles": [
+        "bpf/abi", "exporter/base", "exporter/identity", "exporter/unwind", "exporter/security",
+        "exporter/helpers",
+    ],
     "exporter/kernel": [
         "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/security",
     ],

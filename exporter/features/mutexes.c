@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "identity/functions.h"
 #include "identity/mapped.h"
+#include "identity/maps.h"
 #include "identity/proc.h"
 #include "kernel/uprobes.h"
 
@@ -173,7 +174,7 @@ static enum mutex_result library_examine(struct mutexes *mutexes, struct process
 static enum mutex_result executable_examine(struct mutexes *mutexes, struct process *process,
 					    int dir_fd)
 {
-	_cleanup_(cleanup_close) int fd = mapped_open_executable(dir_fd);
+	_cleanup_(cleanup_close) int fd = maps_open_executable(dir_fd, 0);
 	static const char *const musl[] = { "__init_libc" };
 	uint64_t offsets[MUTEX_FUNCTIONS], of_musl[1];
 

@@ -25,7 +25,7 @@
 _Static_assert(IDENTITY_UNIT_LEN >= CGROUP_UNIT_LEN, "a unit's name may be cut");
 _Static_assert(IDENTITY_CONTAINER_LEN >= CGROUP_CONTAINER_LEN, "a container's name may be cut");
 
-static int identity_check_start(int dir_fd, const char *proc_root, uint64_t start_ns)
+int identity_check_start(int dir_fd, const char *proc_root, uint64_t start_ns)
 {
 	long ticks_per_s = sysconf(_SC_CLK_TCK);
 	struct proc_stat stat;

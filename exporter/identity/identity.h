@@ -54,7 +54,14 @@ struct identity {
 int identity_read(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
 		  struct identity *out);
 
-/* The same without the executable, which takes the right to trace the process. */
+/*
+ * Whether the process whose folder in @proc_root this is started at @start_ns, as above: 0, -ESRCH,
+ * other -errno.
+ */
+int identity_check_start(int dir_fd, const char *proc_root, uint64_t start_ns);
+
+/* The same as identity_read() without the executable, which takes the right to trace the process.
+ */
 int identity_read_public(const char *proc_root, pid_t pid, uint64_t start_ns, const char *comm,
 			 struct identity *out);
 

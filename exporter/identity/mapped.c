@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "identity/mapped.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/cleanup.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "identity/maps.h"
 
 #define MAPS_LIMIT_BYTES (2U << 20)
 
@@ -45,27 +40,27 @@ static int kind_of(const char *path, enum mapped_kind *kind)
 	return -1;
 }
 
-/* proc(5): address perms offset dev inode path; a newline in a path is written as \012. */
 int mapped_line(char *line, void *arg)
 {
 	struct mapped *mapped = arg;
 	struct mapped_file *file;
+	struct maps_line split;
 	enum mapped_kind kind;
-	uint64_t inode;
-	char *path = strchr(line, '/'), perms[5] = "";
-	bool deleted = path && text_cut_suffix(path, " (deleted)");
+	bool deleted;
 
 	mapped->any = true;
-	if (!path || sscanf(line, "%*x-%*x %4s %*x %*x:%*x %" SCNu64, perms, &inode) != 2 ||
-	    perms[2] != 'x' || kind_of(path, &kind))
+	if (maps_line_split(line, &split) || !split.executable || !maps_line_has_path(&split))
+		return 0;
+	deleted = text_cut_suffix(split.name, " (deleted)");
+	if (kind_of(split.name, &kind))
 		return 0;
 	file = &mapped->files[kind];
-	if (file->found || strlen(path) >= sizeof(file->path))
+	if (file->found || strlen(split.name) >= sizeof(file->path))
 		return 0;
 	file->found = true;
-	file->inode = inode;
+	file->inode = split.inode;
 	file->deleted = deleted;
-	text_copy(file->path, sizeof(file->path), path);
+	text_copy(file->path, sizeof(file->path), split.name);
 	return 0;
 }
 
@@ -75,38 +70,7 @@ int mapped_read(int dir_fd, struct mapped *mapped)
 	return proc_lines_read(dir_fd, "maps", MAPS_LIMIT_BYTES, mapped_line, mapped);
 }
 
-/*
- * @inode 0: any. What the name leads to is looked at before it is opened: opening a device may do
- * something, and opening a FIFO or a file with a lease may wait.
- */
-static int regular_open(int dir_fd, const char *name, int flags, uint64_t inode)
-{
-	_cleanup_(cleanup_close) int place = openat(dir_fd, name, O_PATH | O_CLOEXEC | flags);
-	char path[32];
-	struct stat stat;
-	int fd;
-
-	if (place < 0 || fstat(place, &stat))
-		return -errno;
-	if (!S_ISREG(stat.st_mode) || (inode && stat.st_ino != inode))
-		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	return fd < 0 ? -errno : fd;
-}
-
-/* After a mere chroot(2) the kernel shows paths from the reader's root. */
 int mapped_open(int dir_fd, const struct mapped_file *file)
 {
-	char path[sizeof("root") + PROC_PATH_LEN];
-	int fd;
-
-	snprintf(path, sizeof(path), "root%s", file->path);
-	fd = regular_open(dir_fd, path, O_NOFOLLOW, file->inode);
-	return fd == -ENOENT ? regular_open(dir_fd, file->path, O_NOFOLLOW, file->inode) : fd;
-}
-
-int mapped_open_executable(int dir_fd)
-{
-	return regular_open(dir_fd, "exe", 0, 0);
+	return maps_open(dir_fd, file->path, file->inode);
 }

@@ -46,12 +46,7 @@ int mapped_line(char *line, void *mapped);
 /* Reads the first 2 MiB of maps below the directory of the process. 0 or -errno. */
 int mapped_read(int dir_fd, struct mapped *mapped);
 
-/*
- * Opens @file of the process, or its executable, for reading; nothing but a regular file. A
- * descriptor; -ENOENT if the name leads to another file by now; -errno. The owner of the file
- * cannot make the caller wait: -EWOULDBLOCK while there is a lease on it (fcntl(2), F_SETLEASE).
- */
+/* Opens @file of the process: as maps_open(). */
 int mapped_open(int dir_fd, const struct mapped_file *file);
-int mapped_open_executable(int dir_fd);
 
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "identity/mapped.h"
+#include "identity/maps.h"
 
 static void read_line(struct mapped *mapped, const char *text)
 {
@@ -145,7 +146,7 @@ Test(mapped, the_file_that_was_mapped_is_opened)
 {
 	struct place place = place_make();
 	int library = mapped_open(place.dir_fd, &place.file);
-	int executable = mapped_open_executable(place.dir_fd);
+	int executable = maps_open_executable(place.dir_fd, 0);
 
 	cr_expect_geq(library, 0);
 	cr_expect_geq(executable, 0);
@@ -172,7 +173,7 @@ Test(mapped, nobody_waits_for_the_holder_of_a_lease, .timeout = 20)
 	signal(SIGIO, SIG_IGN); /* the holder is asked to give it up, and does not */
 	cr_assert_eq(fcntl(held, F_SETLEASE, F_WRLCK), 0);
 	cr_expect_eq(mapped_open(place.dir_fd, &place.file), -EWOULDBLOCK);
-	cr_expect_eq(mapped_open_executable(place.dir_fd), -EWOULDBLOCK);
+	cr_expect_eq(maps_open_executable(place.dir_fd, 0), -EWOULDBLOCK);
 	fcntl(held, F_SETLEASE, F_UNLCK);
 	close(held);
 	place_remove(&place);
@@ -184,6 +185,6 @@ Test(mapped, what_is_no_regular_file_is_not_opened, .timeout = 20)
 
 	unlinkat(place.dir_fd, "root" LIBRARY, 0);
 	cr_assert_eq(mkfifoat(place.dir_fd, "root" LIBRARY, 0700), 0);
-	cr_expect_eq(mapped_open_executable(place.dir_fd), -ENOENT);
+	cr_expect_eq(maps_open_executable(place.dir_fd, 0), -ENOENT);
 	place_remove(&place);
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "identity/maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "identity/proc.h"
+
+/* address perms offset dev inode name */
+int maps_line_split(char *line, struct maps_line *out)
+{
+	struct maps_line split = { 0 };
+	char perms[5] = "";
+	int len = 0;
+
+	if (sscanf(line,
+		   "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 "%n",
+		   &split.begin, &split.end, perms, &split.offset, &split.dev_major,
+		   &split.dev_minor, &split.inode, &len) != 7 ||
+	    strlen(perms) != 4)
+		return -EINVAL;
+	split.executable = perms[2] == 'x';
+	split.name = line + len + strspn(line + len, " ");
+	*out = split;
+	return 0;
+}
+
+/*
+ * What the name leads to is looked at before it is opened: opening a device may do something, and
+ * opening a FIFO or a file with a lease may wait.
+ */
+static int regular_open(int dir_fd, const char *name, int flags, uint64_t inode)
+{
+	_cleanup_(cleanup_close) int place = openat(dir_fd, name, O_PATH | O_CLOEXEC | flags);
+	char path[32];
+	struct stat stat;
+	int fd;
+
+	if (place < 0 || fstat(place, &stat))
+		return -errno;
+	if (!S_ISREG(stat.st_mode) || (inode && stat.st_ino != inode))
+		return -ENOENT;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+/* After a mere chroot(2) the kernel shows paths from the reader's root. */
+int maps_open(int dir_fd, const char *path, uint64_t inode)
+{
+	char below[sizeof("root") + PROC_PATH_LEN];
+	int fd, len = snprintf(below, sizeof(below), "root%s", path);
+
+	if (len < 0 || (size_t)len >= sizeof(below))
+		return -ENAMETOOLONG;
+	fd = regular_open(dir_fd, below, O_NOFOLLOW, inode);
+	return fd == -ENOENT ? regular_open(dir_fd, path, O_NOFOLLOW, inode) : fd;
+}
+
+int maps_open_executable(int dir_fd, uint64_t inode)
+{
+	return regular_open(dir_fd, "exe", 0, inode);
+}
