@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "profiles/parsed.h"
 
 /* --- the table ------------------------------------------------------------------------------- */
 
@@ -119,3 +120,30 @@ int parser_read_file(const struct parser_question *question, int fd, union parse
 	munmap(image, bytes);
 	return r;
 }
+
+/* --- the helper ------------------------------------------------------------------------------ */
+
+static int question_answer(struct helper_work *work, void *question, void *answer)
+{
+	return parser_read_file(question, work->fd, work->shared, answer);
+}
+
+static bool answer_check(void *answer)
+{
+	return parsed_check(answer);
+}
+
+const struct helper_kind parser_kind = {
+	.name = "parser",
+	.worker = "parser-reader",
+	.role = SANDBOX_PARSER,
+	.niceness = 10,
+	.question_bytes = sizeof(struct parser_question),
+	.answer_bytes = sizeof(struct parser_answer),
+	.shared_bytes = sizeof(union parser_shared),
+	.takes_fd = true,
+	.answer = question_answer,
+	.check = answer_check,
+};
+_Static_assert(sizeof(struct parser_answer) <= HELPER_BYTES_MAX,
+	       "an answer is too long to be told");

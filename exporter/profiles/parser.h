@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "helpers/helper.h"
 #include "profiles/names.h"
 #include "profiles/program.h"
 #include "unwind/table.h"
@@ -73,5 +74,12 @@ int parser_read(const struct parser_question *question, const void *image, size_
  */
 int parser_read_file(const struct parser_question *question, int fd, union parser_shared *shared,
 		     struct parser_answer *answer);
+
+/*
+ * Its questions are struct parser_question with a file (helper_ask_with()), its answers struct
+ * parser_answer, and its shared memory union parser_shared: helper_shared_clear() gives back what a
+ * large table has taken of it.
+ */
+extern const struct helper_kind parser_kind;
 
 #endif

@@ -5,10 +5,13 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "helpers/helper.h"
 #include "unwind/store.h"
 
 /* --- symbols by the word of nm(1) ------------------------------------------------------------ */
@@ -246,6 +249,49 @@ Test(parser, gives_the_table_that_is_made_of_the_file)
 	cr_assert_eq(unwind_store_new(&arrays, &store), 0);
 	cr_expect_eq(unwind_store_add(store, &told, &file), 0);
 	unwind_store_free(store);
+}
+
+/* --- as a process of its own ------------------------------------------------------------------ */
+
+static void helper_answer(struct helper *helper, const struct parser_question *question, int fd,
+			  struct parser_answer *answer)
+{
+	struct pollfd readable = { .fd = helper_fd(helper), .events = POLLIN };
+
+	cr_assert_eq(helper_ask_with(helper, question, fd, UINT64_MAX), 0);
+	cr_assert_eq(poll(&readable, 1, 30000), 1);
+	cr_assert_eq(helper_take(helper, clock_monotonic_ns(), answer), 0);
+}
+
+Test(parser, answers_as_a_process_of_its_own, .timeout = 60)
+{
+	static const struct user nobody_else;
+	const struct helper_options options = {
+		.kind = &parser_kind,
+		.user = &nobody_else,
+		.sandbox = SANDBOX_OFF, /* a sanitizer's own calls are not on its list */
+	};
+	_cleanup_(cleanup_close) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	_cleanup_(unwind_table_free) struct unwind_table made = table_of("/proc/self/exe"), told;
+	_cleanup_(parsed_names_free) struct parsed_names names;
+	struct parser_answer answer;
+	struct helper *helper;
+	union parser_shared *shared;
+	const char *path;
+	const uint64_t address = linked((const void *)nm_says, &path);
+
+	cr_assert_eq(helper_start(&options, &helper), 0);
+	shared = helper_shared(helper);
+	helper_answer(helper, &(struct parser_question){ .what = PARSER_TABLE }, fd, &answer);
+	cr_assert_eq(parsed_table(&answer, shared, &told), 0);
+	cr_assert_eq(told.rows_len, made.rows_len);
+	cr_expect_arr_eq(told.rows, made.rows, made.rows_len * sizeof(*made.rows));
+	shared->names.addresses[0] = address;
+	helper_answer(helper, &(struct parser_question){ .what = PARSER_NAMES, .len = 1 }, fd,
+		      &answer);
+	cr_assert_eq(parsed_names(&answer, shared, &address, 1, &names), 0);
+	cr_expect_str_eq(name_in(&names, 0), "nm_says");
+	helper_stop(helper);
 }
 
 /* --- questions and files that are none ------------------------------------------------------- */
