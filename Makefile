@@ -11,6 +11,7 @@ BUILD   := build
 DESTDIR ?=
 prefix  ?= /usr/local
 CC      := gcc
+CXX     := g++
 CLANG   ?= clang
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /sbin/bpftool) bpftool)
 PYTHON  ?= /usr/bin/python3
@@ -25,7 +26,7 @@ DEPS_TEST := g++ libcriterion-dev libclang-rt-dev python3 python3-pytest python3
              openssl systemd musl-tools golang-go postgresql mariadb-server mariadb-client \
              gunicorn php-fpm php-curl apache2-bin libtomcat10-embed-java libtomcat10-java memcached \
              varnish erlang-base nghttp2-client haproxy rsyslog python3-pyftpdlib python3-websockets \
-             python3-grpcio libdw-dev
+             python3-grpcio libdw-dev ripgrep
 DEPS_BENCH := bpftrace libbpf-tools util-linux
 # npm may have come with another nodejs than Debian's.
 DEPS_DASHBOARDS := python3-yaml $(if $(shell command -v npm),,nodejs npm)
@@ -80,9 +81,10 @@ PURE    := $(filter-out exporter/app/main.c exporter/app/say.c exporter/commands
 UNIT    := $(wildcard tests/unit/*.c)
 UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o) $(PROTO:=.o)
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))
-# The same program with another C library, and with none of its own to be mapped.
+# The same program with another C library, and with none of its own to be mapped; those in C++.
 ifeq ($(ARCH),$(NATIVE_ARCH))
 WORKLOADS += $(BUILD)/workloads/locker_musl $(BUILD)/workloads/locker_static
+WORKLOADS += $(patsubst tests/workloads/%.cpp,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.cpp))
 endif
 
 # A suite fails as well if it leaves something behind.
@@ -279,6 +281,12 @@ $(BUILD)/workloads/%: tests/workloads/%.c Makefile
 	$(Q)$(CC) $(WARNINGS) $(WORKLOAD_FLAGS) -MMD -MP -MF $@.d $< -o $@ -lm
 
 WORKLOAD_FLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -pthread
+
+$(BUILD)/workloads/%: tests/workloads/%.cpp Makefile
+	$(if $(Q),@echo "  CXX    $@")
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Werror \
+		$(subst gnu11,gnu++20,$(WORKLOAD_FLAGS)) -MMD -MP -MF $@.d $< -o $@
 
 $(BUILD)/workloads/%_musl: tests/workloads/%.c Makefile
 	$(if $(Q),@echo "  CC     $@")

@@ -21,8 +21,10 @@ ROOMS = {
     "bpf/discovery": ["bpf/abi", "bpf/machine", "bpf/lib", "bpf/core"],
     "bpf/requests": ["bpf/abi", "bpf/machine", "bpf/lib", "bpf/core"],
     "bpf/threads": ["bpf/abi", "bpf/machine", "bpf/lib", "bpf/core"],
+    "bpf/profiles": ["bpf/abi", "bpf/machine", "bpf/lib", "bpf/core"],
     "bpf": [
         "bpf/abi", "bpf/machine", "bpf/lib", "bpf/core", "bpf/discovery", "bpf/requests", "bpf/threads",
+        "bpf/profiles",
     ],
     "exporter/base": [],
     "exporter/identity": ["bpf/abi", "exporter/base"],
@@ -31,8 +33,9 @@ ROOMS = {
     "exporter/security": ["exporter/base", "exporter/identity"],
     "exporter/helpers": ["exporter/base", "exporter/security"],
     "exporter/profiles": [
-        "bpf/abi", "exporter/base", "exporter/identity", "exporter/unwind", "exporter/security",
-        "exporter/helpers",
+        "bpf/abi", "exporter/base", "exporter/identity", "exporter/unwind", "exporter/model",
+        "exporter/security", "exporter/helpers", "exporter/kernel", "exporter/registry",
+        "exporter/exposition", "exporter/http",
     ],
     "exporter/kernel": [
         "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/security",
@@ -43,7 +46,7 @@ ROOMS = {
     ],
     "exporter/features": [
         "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/security",
-        "exporter/helpers", "exporter/kernel", "exporter/registry", "exporter/http",
+        "exporter/helpers", "exporter/kernel", "exporter/registry", "exporter/http", "exporter/profiles",
     ],
     "exporter/collect": [
         "bpf/abi", "exporter/base", "exporter/identity", "exporter/model", "exporter/kernel",
@@ -84,11 +87,12 @@ CALLED_BACK = {
     "exporter/base/command.h": "run",
     "exporter/base/flag.h": "set show",
     "exporter/features/feature.h": "open close collect show show_self maps fold retire try",
-    "exporter/kernel/loader.h": "size fill",
+    "exporter/kernel/plan.h": "size fill",
     "exporter/kernel/sizes.h": "entries",
     "exporter/kernel/objects.h": "destroy",
     # A visit of each.
     "exporter/identity/proc.h": "proc_line_fn",
+    "exporter/kernel/table.h": "table_row_fn",
     "exporter/kernel/walk.h": "walk_row_fn walk_map_fn",
     "exporter/model/metrics.h": "family sample histogram",
     "exporter/exposition/series.h": "head",

@@ -55,6 +55,8 @@ struct stack_key {
 _Static_assert(sizeof(struct stack_key) == 16, "struct stack_key has a hole");
 
 /*
+ * A frame is an address in code: where a call was made, that of the byte before it returns.
+ *
  * Hashes `stacks_0` and `stacks_1`: programs write the one that `profiling` names; user space reads
  * the other once no program is in it any more (struct profiled).
  */
@@ -77,8 +79,9 @@ _Static_assert(sizeof(struct profiling) == 8, "struct profiling has a hole");
 struct code_slot {
 	__u32 slot; /* 0: none */
 	__u32 exec_id; /* of the program that it was when that was read */
+	__u64 owner; /* as in the slot, unless that is another's by now */
 };
-_Static_assert(sizeof(struct code_slot) == 8, "struct code_slot has a hole");
+_Static_assert(sizeof(struct code_slot) == 16, "struct code_slot has a hole");
 
 /* Array `profiled`: of each CPU, which alone writes it. */
 struct profiled {

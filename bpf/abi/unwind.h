@@ -103,12 +103,13 @@ _Static_assert(sizeof(struct code_range) == 32, "struct code_range has a hole");
 /* Array `process_code`, written by user space: seq is odd meanwhile. */
 struct process_code {
 	__u64 seq;
+	__u64 owner; /* a number that no other process has had; 0: none */
 	__u64 missed; /* set by programs: a stack went where no range is */
 	__u32 len;
 	__u32 zero;
 	struct code_range ranges[CODE_RANGES_MAX]; /* by address */
 };
-_Static_assert(sizeof(struct process_code) == 24 + 32 * CODE_RANGES_MAX,
+_Static_assert(sizeof(struct process_code) == 32 + 32 * CODE_RANGES_MAX,
 	       "struct process_code has a hole");
 
 #endif

@@ -342,7 +342,7 @@ struct linux_binprm;
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long di, si, dx, r10, r8, r9;
-	unsigned long ax, orig_ax, ip, sp;
+	unsigned long ax, bp, orig_ax, ip, sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {

@@ -26,6 +26,17 @@ static inline __u64 regs_ip(const struct pt_regs *regs)
 	return regs->ip;
 }
 
+static inline __u64 regs_fp(const struct pt_regs *regs)
+{
+	return regs->bp;
+}
+
+static inline __u64 regs_lr(const struct pt_regs *regs)
+{
+	(void)regs;
+	return 0; /* there is none */
+}
+
 static inline __u32 task_compat(const struct task_struct *task)
 {
 	return task->thread_info.status & TS_COMPAT;
@@ -66,6 +77,16 @@ static inline void regs_args(const struct pt_regs *regs, __u64 args[4])
 static inline __u64 regs_ip(const struct pt_regs *regs)
 {
 	return regs->pc;
+}
+
+static inline __u64 regs_fp(const struct pt_regs *regs)
+{
+	return regs->regs[29];
+}
+
+static inline __u64 regs_lr(const struct pt_regs *regs)
+{
+	return regs->regs[30];
 }
 
 static inline __u32 task_compat(const struct task_struct *task)

@@ -127,6 +127,8 @@ static int features_start(struct app *app)
 		.proc_root = PROC_ROOT,
 		.log = &app->log,
 		.loop = app->loop,
+		.registry = &app->registry,
+		.ledger = app->ledger,
 	};
 	int r = kernel_open(&app->kernel, app->loader, PROC_ROOT);
 
@@ -172,13 +174,13 @@ static int measure_start(struct app *app)
 	if (r)
 		return r;
 	say_limits(&app->log, &app->privileges, PROC_ROOT);
+	app->ledger = ledger_new(app->config.grace_period_ns);
+	if (!app->ledger)
+		return -ENOMEM;
 	r = features_start(app);
 	if (r)
 		return r;
 	memory_bound(app);
-	app->ledger = ledger_new(app->config.grace_period_ns);
-	if (!app->ledger)
-		return -ENOMEM;
 	registry_init(&app->registry, &app->kernel, app->ledger, app->confinement.namer);
 	app->collector.kernel = &app->kernel;
 	app->collector.features = &app->features;
@@ -364,14 +366,16 @@ static void app_stop(struct app *app)
 /* One that is too low would be noticed only when no client can be served any more. */
 static int descriptors_check(const struct app *app)
 {
+	unsigned int needed = DESCRIPTORS_NEEDED +
+			      features_descriptors(config_features(&app->config));
 	uint64_t limit = 0;
-	int r = descriptors_reserve(&limit);
+	int r = descriptors_reserve(needed, &limit);
 
 	if (r)
 		log_error(&app->log,
-			  "only %" PRIu64 " descriptors may be open, and %d are needed: raise the "
+			  "only %" PRIu64 " descriptors may be open, and %u are needed: raise the "
 			  "limit (ulimit -n, LimitNOFILE=)",
-			  limit, DESCRIPTORS_NEEDED);
+			  limit, needed);
 	return r;
 }
 

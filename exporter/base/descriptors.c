@@ -18,16 +18,16 @@ int descriptors_fill_standard(void)
 	return 0;
 }
 
-int descriptors_reserve(uint64_t *limit)
+int descriptors_reserve(unsigned int needed, uint64_t *limit)
 {
 	struct rlimit now;
 
 	if (getrlimit(RLIMIT_NOFILE, &now))
 		return -errno;
-	if (now.rlim_cur >= DESCRIPTORS_NEEDED)
+	if (now.rlim_cur >= needed)
 		return 0;
 	*limit = now.rlim_max;
-	now.rlim_cur = DESCRIPTORS_NEEDED;
+	now.rlim_cur = needed;
 	if (now.rlim_max < now.rlim_cur)
 		now.rlim_max = now.rlim_cur; /* works with CAP_SYS_RESOURCE */
 	return setrlimit(RLIMIT_NOFILE, &now) ? -EMFILE : 0;

@@ -5,8 +5,11 @@
 
 #include <stdint.h>
 
-/* Programs, maps, links and the like (about 110), and as many connections as may be open. */
-#define DESCRIPTORS_NEEDED 384
+/*
+ * Programs, maps, links and the like (about 110), and as many connections as may be open. Features
+ * may need more.
+ */
+#define DESCRIPTORS_NEEDED 384U
 
 /*
  * Opens what is closed of standard input, output and error: else a socket would get such a number,
@@ -15,9 +18,9 @@
 int descriptors_fill_standard(void);
 
 /*
- * Raises the soft limit to what is needed. 0; -EMFILE if the hard limit, which is then in @limit,
- * is lower and may not be raised.
+ * Raises the soft limit to @needed. 0; -EMFILE if the hard limit, which is then in @limit, is lower
+ * and may not be raised.
  */
-int descriptors_reserve(uint64_t *limit);
+int descriptors_reserve(unsigned int needed, uint64_t *limit);
 
 #endif

@@ -77,8 +77,7 @@ static const struct flag own_flags[] = {
 	FLAG("web.disable-exporter-metrics", NULL, NULL, FLAG_SWITCH(config, self_hidden),
 	     "Leave out the metrics of the exporter itself.",
 	     "These are `process_*` and `workload_exporter_*`; the version stays."),
-	FLAG("[no-]collector.NAME", NULL, "all of them", PER_COLLECTOR,
-	     "Observe or not: @COLLECTORS@.",
+	FLAG("[no-]collector.NAME", NULL, "on", PER_COLLECTOR, "Observe or not: @COLLECTORS@.",
 	     "Of @MEASURING@ one must be on. What is off is not attached and costs nothing; "
 	     "@ALWAYS@ is only not shown."),
 	FLAG("collector.disable-defaults", NULL, NULL, FLAG_SWITCH(config, collectors.defaults_off),

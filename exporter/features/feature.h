@@ -33,6 +33,8 @@ struct feature_env {
 	struct kernel *kernel;
 	const char *proc_root;
 	const struct log *log;
+	const struct registry *registry; /* which tree is which workload, once it has begun */
+	const struct ledger *ledger; /* what workloads are called */
 	const void *settings; /* what its flags have set; NULL if it keeps nothing */
 	struct loop *loop; /* for what it waits for: descriptors, and dates of its own */
 	struct helper *helpers[FEATURE_HELPERS_MAX]; /* its processes, if it is wanted; or NULL */

@@ -81,6 +81,9 @@ bool features_have_page(const char *path);
 /* Adds the pages of those that are on. 0; as http_routes_add(). */
 int features_routes(const struct features *features, struct http_routes *routes);
 
+/* How many descriptors the features of @wanted may have open, if they are many. */
+unsigned int features_descriptors(unsigned int wanted);
+
 /* What the feature needs after the start, if it is on; NULL: nothing. */
 const struct needs *features_needs(const struct features *features, size_t feature);
 

@@ -125,6 +125,8 @@ int features_open(struct features *features, const struct feature_env *env, void
 			.kernel = env->kernel,
 			.proc_root = env->proc_root,
 			.log = env->log,
+			.registry = env->registry,
+			.ledger = env->ledger,
 			.settings = settings[i],
 			.loop = env->loop,
 			.on = loader_feature(features->loader, i)->on,
@@ -188,6 +190,16 @@ int features_routes(const struct features *features, struct http_routes *routes)
 		}
 	}
 	return r;
+}
+
+unsigned int features_descriptors(unsigned int wanted)
+{
+	unsigned int descriptors = 0;
+
+	for (size_t id = 0; id < features_len; id++)
+		if (wanted & 1U << id && features_table[id]->needs)
+			descriptors += features_table[id]->needs->descriptors;
+	return descriptors;
 }
 
 const struct needs *features_needs(const struct features *features, size_t feature)

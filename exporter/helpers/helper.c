@@ -272,8 +272,10 @@ static int processes_start(const struct helper_options *options, struct helper *
 	r = process_fork(options, questions, control, helper);
 	close(questions[1]);
 	close(control[1]);
-	if (!options->kind->worker) /* there is no keeper to be told anything */
-		cleanup_close(&asker->control);
+	if (!options->kind->worker) { /* there is no keeper to be told anything */
+		close(asker->control);
+		asker->control = -1;
+	}
 	return r ? r : hello_wait(asker);
 }
 

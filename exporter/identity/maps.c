@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/cleanup.h"
 #include "identity/proc.h"
@@ -32,17 +34,21 @@ int maps_line_split(char *line, struct maps_line *out)
 
 /*
  * What the name leads to is looked at before it is opened: opening a device may do something, and
- * opening a FIFO or a file with a lease may wait.
+ * opening a FIFO or a file with a lease may wait. And closing a file that a process serves waits
+ * for that process, also when it is killed (fs/fuse/file.c).
  */
 static int regular_open(int dir_fd, const char *name, int flags, uint64_t inode)
 {
 	_cleanup_(cleanup_close) int place = openat(dir_fd, name, O_PATH | O_CLOEXEC | flags);
 	char path[32];
+	struct statfs system;
 	struct stat stat;
 	int fd;
 
-	if (place < 0 || fstat(place, &stat))
+	if (place < 0 || fstat(place, &stat) || fstatfs(place, &system))
 		return -errno;
+	if (system.f_type == FUSE_SUPER_MAGIC)
+		return -EOPNOTSUPP;
 	if (!S_ISREG(stat.st_mode) || (inode && stat.st_ino != inode))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);

@@ -37,7 +37,7 @@ static inline bool maps_line_has_path(const struct maps_line *line)
  * executable, for reading; nothing but a regular file, and nothing but the one with @inode (0:
  * any). A descriptor; -ENOENT if the name leads to another file by now; -ENAMETOOLONG; -errno. The
  * owner of the file cannot make the caller wait: -EWOULDBLOCK while there is a lease on it
- * (fcntl(2), F_SETLEASE). Its file system can.
+ * (fcntl(2), F_SETLEASE), -EOPNOTSUPP where its file system is a process (FUSE). Others can.
  */
 int maps_open(int dir_fd, const char *path, uint64_t inode);
 int maps_open_executable(int dir_fd, uint64_t inode);

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "kernel/clocks.h"
 #include "kernel/hooks.h"
 #include "kernel/objects.h"
 #include "kernel/probes.h"
@@ -40,6 +41,7 @@ struct loader {
 	struct part parts[LOADER_FEATURES_MAX];
 	struct probes probes; /* of the objects that are open */
 	struct walks walks;
+	struct clocks clocks;
 };
 
 /* --- why not ------------------------------------------------------------------------------- */
@@ -100,24 +102,11 @@ static void feature_fail(struct loader *loader, size_t id, const char *step, int
 
 /* --- loading ------------------------------------------------------------------------------- */
 
-/* The number of entries of @map, if a feature has it depend on the machine; 0: it is as declared.
- */
-static unsigned int map_entries(const struct loader *loader, const char *name)
-{
-	for (size_t id = 0; id < loader->features_len; id++) {
-		const struct feature_plan *plan = loader->plans[id];
-
-		for (size_t i = 0; i < FEATURE_MAPS_SIZED_MAX && plan->maps[i].name; i++)
-			if (!strcmp(plan->maps[i].name, name))
-				return plan->maps[i].entries(&loader->knobs.sizes);
-	}
-	return 0;
-}
-
 /* Before it is made. */
 static int map_size(const struct loader *loader, struct bpf_map *map)
 {
-	unsigned int entries = map_entries(loader, bpf_map__name(map));
+	unsigned int entries = plans_map_entries(loader->plans, loader->features_len,
+						 &loader->knobs.sizes, bpf_map__name(map));
 
 	return entries ? bpf_map__set_max_entries(map, entries) : 0;
 }
@@ -152,6 +141,8 @@ static int program_attach(struct loader *loader, size_t probe)
 
 	if (hook_is_by_process(bpf_program__section_name(program)))
 		return hooks_can_probe_processes() ? 0 : -EOPNOTSUPP;
+	if (clock_is_for(bpf_program__section_name(program)))
+		return clocks_attach(&loader->clocks, program, loader->knobs.sizes.cpus);
 	if (walks_have(&loader->walks, name))
 		return walks_attach(&loader->walks, program, map_fd_of, loader);
 	loader->probes.links[probe] = bpf_program__attach(program);
@@ -188,17 +179,9 @@ static void feature_detach(struct loader *loader, size_t id)
 			continue;
 		bpf_link__destroy(TAKE_PTR(loader->probes.links[i]));
 		walks_detach(&loader->walks, loader->probes.rows[i].probe);
+		clocks_detach(&loader->clocks, loader->probes.rows[i].probe);
 		loader->probes.rows[i].attached = 0;
 	}
-}
-
-static size_t backends_len(const struct feature_plan *plan)
-{
-	size_t len = 0;
-
-	while (len < FEATURE_BACKENDS_MAX && plan->backends[len].object)
-		len++;
-	return len;
 }
 
 static void feature_since(struct feature_status *feature, const struct feature_backend *backend)
@@ -215,7 +198,7 @@ static void feature_since(struct feature_status *feature, const struct feature_b
 static int feature_open_object(struct loader *loader, size_t id)
 {
 	const struct feature_plan *plan = loader->plans[id];
-	size_t len = backends_len(plan);
+	size_t len = plan_backends(plan);
 	int asked = loader->options->backends[id], r;
 
 	if (!len)
@@ -405,6 +388,7 @@ void loader_free(struct loader *loader)
 	if (!loader)
 		return;
 	walks_detach_all(&loader->walks);
+	clocks_detach_all(&loader->clocks);
 	probes_detach(&loader->probes);
 	for (size_t id = 0; id < loader->features_len; id++)
 		object_close(&loader->objects[id]);
@@ -478,6 +462,11 @@ int loader_walk_some(struct loader *loader, enum walk walk, struct walk_cursor *
 		     uint64_t until_ns)
 {
 	return walks_run(&loader->walks, walk, cursor, until_ns, NULL, NULL);
+}
+
+int loader_run_clock(const struct loader *loader, const char *program, bool run)
+{
+	return clocks_run(&loader->clocks, program, run);
 }
 
 struct bpf_program *loader_program(const struct loader *loader, const char *name)

@@ -13,43 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "abi/quotas.h"
+#include "kernel/plan.h"
 #include "kernel/refusal.h"
-#include "kernel/sizes.h"
 #include "kernel/walk.h"
 #include "model/snapshot.h"
 #include "security/privileges.h"
 
 #define LOADER_FEATURES_MAX 16U
-#define FEATURE_BACKENDS_MAX 2U
-#define FEATURE_WALKS_MAX 5U
-#define FEATURE_MAPS_SIZED_MAX 2U
 #define BACKEND_AUTO (-1)
 
-struct loader;
 struct bpf_program;
-
-/* One way to observe what a feature is about. */
-struct feature_backend {
-	const char *label; /* for flags and messages; NULL where there is one way only */
-	const char *object; /* bpf/OBJECT.bpf.c */
-	unsigned int since_major, since_minor; /* the Linux that has its hooks; 0: the oldest */
-	uint32_t bytes[QUOTAS]; /* of kernel memory that it takes for each socket and thread */
-};
-
-/* What the loader is told of a feature. */
-struct feature_plan {
-	const char *name;
-	const char *requires; /* a feature before it, without which it is off; NULL: none */
-	bool optional; /* not on by default */
-	bool supports; /* measures nothing by itself: so is one without an object that needs none */
-	struct feature_backend backends[FEATURE_BACKENDS_MAX]; /* ends with object NULL, or full */
-	struct walk_program walks[FEATURE_WALKS_MAX]; /* ends with program NULL, or full */
-	/* How many slots its tables have on this machine; or NULL. And maps that depend on it. */
-	void (*size)(struct map_sizes *sizes);
-	struct map_plan maps[FEATURE_MAPS_SIZED_MAX]; /* ends with name NULL, or full */
-	int (*fill)(const struct loader *loader); /* its tables, once they are made; or NULL */
-};
 
 /* What became of it. */
 struct feature_status {
@@ -113,6 +86,9 @@ int loader_walk_rows(struct loader *loader, enum walk walk, walk_row_fn row, voi
 /* The same, in parts (walks_run()): 1 at @until_ns, and then @cursor tells where to go on. */
 int loader_walk_some(struct loader *loader, enum walk walk, struct walk_cursor *cursor,
 		     uint64_t until_ns);
+
+/* Lets a program that a clock runs (kernel/clocks.h) do so, or stand still. 0; -ENOENT; -errno. */
+int loader_run_clock(const struct loader *loader, const char *program, bool run);
 
 /* A program by name, of a feature that is wanted; NULL if there is none. The loader's. */
 struct bpf_program *loader_program(const struct loader *loader, const char *name);

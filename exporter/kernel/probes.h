@@ -18,7 +18,7 @@ struct probes {
 	struct probe_row *rows;
 	char (*reasons)[HOOKS_REASON_BYTES]; /* why it is not attached; "": not known */
 	struct bpf_program **programs;
-	struct bpf_link **links; /* NULL: not attached, or held by a walk */
+	struct bpf_link **links; /* NULL: not attached, or held by a walk or a clock */
 	struct program_row *runs; /* what probes_runs() read last */
 	char *logs; /* the verifier's, only while loading */
 };

@@ -69,3 +69,8 @@ void *view_at(struct view *view, size_t index)
 		return NULL;
 	return view->base + index * view->element_bytes;
 }
+
+void *view_all(struct view *view)
+{
+	return view_at(view, view->entries - 1) ? view->base : NULL;
+}

@@ -33,4 +33,7 @@ void view_close(struct view *view);
  */
 void *view_at(struct view *view, size_t index);
 
+/* All elements, at a place that stays. NULL without memory. */
+void *view_all(struct view *view);
+
 #endif

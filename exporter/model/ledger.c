@@ -172,6 +172,18 @@ ledger_handle ledger_join(struct ledger *ledger, const struct identity *identity
 	return workload->owner.id;
 }
 
+const char *ledger_name(const struct ledger *ledger, ledger_handle handle)
+{
+	const struct workload *workload = seats_at(&ledger->seats, handle);
+
+	return workload ? workload->identity.name : NULL;
+}
+
+bool ledger_has(const struct ledger *ledger, const char *name)
+{
+	return seats_named(&ledger->seats, name) != NULL;
+}
+
 void ledger_leave(struct ledger *ledger, ledger_handle handle)
 {
 	struct workload *workload = seats_at(&ledger->seats, handle);

@@ -90,6 +90,12 @@ static inline void ledger_freep(struct ledger **ledger)
  */
 ledger_handle ledger_join(struct ledger *ledger, const struct identity *identity, uint32_t user);
 
+/* What it is called; NULL: it was removed. Valid until the next call that changes the ledger. */
+const char *ledger_name(const struct ledger *ledger, ledger_handle handle);
+
+/* Whether there is a workload of this name. */
+bool ledger_has(const struct ledger *ledger, const char *name);
+
 /* A tree is no part of it any more: to be called once for each join. */
 void ledger_leave(struct ledger *ledger, ledger_handle handle);
 

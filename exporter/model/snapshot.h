@@ -66,6 +66,12 @@ struct mutex_row {
 	uint64_t processes;
 };
 
+/* What has become of the samples of all profiles. */
+struct profile_row {
+	const char *stack; /* how it ends: enum stack_end, or "lost" */
+	uint64_t samples;
+};
+
 /* One hook and whether it is attached. */
 struct probe_row {
 	const char *feature;
@@ -132,6 +138,8 @@ struct snapshot {
 	size_t probes_len;
 	const struct mutex_row *mutexes; /* none without probes on mutexes */
 	size_t mutexes_len;
+	const struct profile_row *profiles; /* none without --collector.profiles */
+	size_t profiles_len;
 	const struct map_row *maps;
 	size_t maps_len;
 	const struct program_row *programs;

@@ -33,7 +33,9 @@ struct file {
 	uint32_t number; /* in the store; 0: it has not been read */
 	int fd; /* owned; -1: it could not be opened */
 	char *path; /* owned; NULL as long as it is not known */
+	bool executable; /* a process was started from it */
 	struct program program; /* of one that has a number; zeros: it could not be read */
+	bool tried; /* it was asked for */
 	uint32_t users; /* processes */
 	uint64_t released_ns; /* when the last one went */
 	UT_hash_handle hh;

@@ -47,4 +47,6 @@ void folded_write(const struct profile *profile, struct buffer *out)
 {
 	for (size_t i = 0; i < profile->stacks_len; i++)
 		append_stack(profile, &profile->stacks[i], out);
+	if (profile->lost)
+		buffer_printf(out, "[lost] %" PRIu64 "\n", profile->lost);
 }

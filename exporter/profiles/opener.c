@@ -231,6 +231,14 @@ static void path_copy(char out[static OPENER_PATH_LEN], const char *path)
 		  len < OPENER_PATH_LEN ? path : path + len + 1 - OPENER_PATH_LEN);
 }
 
+static bool file_is_executable(int dir_fd, const struct stat *file)
+{
+	struct stat stat;
+
+	return !fstatat(dir_fd, "exe", &stat, 0) && stat.st_dev == file->st_dev &&
+	       stat.st_ino == file->st_ino;
+}
+
 static int file_answer(int dir_fd, const struct opener_question *question, int *out_fd,
 		       struct opener_answer *answer)
 {
@@ -248,6 +256,7 @@ static int file_answer(int dir_fd, const struct opener_question *question, int *
 		return fd;
 	if (fstat(fd, &stat))
 		return -errno;
+	answer->executable = file_is_executable(dir_fd, &stat);
 	answer->dev = stat.st_dev;
 	answer->inode = stat.st_ino;
 	answer->bytes = (uint64_t)stat.st_size;
@@ -280,7 +289,7 @@ static bool answer_check(void *asked)
 	struct opener_answer *answer = asked;
 
 	answer->path[sizeof(answer->path) - 1] = '\0';
-	return answer->len <= OPENER_RANGES_MAX;
+	return answer->len <= OPENER_RANGES_MAX && answer->executable <= 1;
 }
 
 const struct helper_kind opener_kind = {

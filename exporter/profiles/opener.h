@@ -72,6 +72,8 @@ struct opener_shared {
  */
 struct opener_answer {
 	uint32_t len, left_out;
+	uint32_t executable; /* 1: the file is what the process was started from */
+	uint32_t zero;
 	uint64_t dev, inode, bytes, mtime_ns, ctime_ns;
 	char path[OPENER_PATH_LEN]; /* terminated */
 };

@@ -2,25 +2,35 @@
 #include "profiles/pprof.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/profiles.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "profile.pb-c.h"
+
+#define HASH_NONFATAL_OOM 1 /* an element that could not be added has hh.tbl == NULL */
+#include <uthash.h>
 
 #define VALUES 2 /* of a sample: how often, and how long */
 #define LABELS 3
 #define FILE_BYTES (UINT64_C(1) << 48) /* between the places of two files */
 
+struct text {
+	int64_t index;
+	UT_hash_handle hh; /* by what it says: borrowed from the profile */
+};
+
 /* The texts, each once; the first is "". */
 struct texts {
-	const char **text; /* borrowed from the profile */
-	size_t len, text_size;
-	size_t *order; /* their indices, by what they say */
-	size_t order_size;
+	const char **text; /* by index */
+	size_t len, size;
+	struct text *known;
 	int error;
 };
 
@@ -39,51 +49,54 @@ struct writing {
 	struct array files, locations, lines, functions, samples, labels;
 	uint64_t *ids; /* of the locations of all samples */
 	int64_t *values;
+	char complete[64], lost[64]; /* comments */
 };
 
 /* --- texts ---------------------------------------------------------------------------------- */
 
-static int texts_grow(struct texts *texts)
+/* NULL without memory. */
+static struct text *text_add(struct texts *texts, const char *text)
 {
-	const char **text = array_grow(texts->text, texts->len, &texts->text_size, SIZE_MAX,
-				       sizeof(*text));
-	size_t *order;
+	const char **place = array_grow(texts->text, texts->len, &texts->size, SIZE_MAX,
+					sizeof(*place));
+	struct text *added = calloc(1, sizeof(*added));
 
-	if (!text)
-		return -ENOMEM;
-	texts->text = text;
-	order = array_grow(texts->order, texts->len, &texts->order_size, SIZE_MAX, sizeof(*order));
-	if (!order)
-		return -ENOMEM;
-	texts->order = order;
-	return 0;
+	if (place)
+		texts->text = place;
+	if (place && added) {
+		added->index = (int64_t)texts->len;
+		HASH_ADD_KEYPTR(hh, texts->known, text, strlen(text), added);
+	}
+	if (!place || !added || !added->hh.tbl) {
+		free(added);
+		return NULL;
+	}
+	texts->text[texts->len++] = text;
+	return added;
 }
 
 /* The index of @text; 0, which is "", without memory, and then texts->error says so. */
 static int64_t text_index(struct texts *texts, const char *text)
 {
-	size_t from = 0, to = texts->len;
+	struct text *known;
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-		int order = strcmp(texts->text[texts->order[middle]], text);
-
-		if (!order)
-			return (int64_t)texts->order[middle];
-		if (order < 0)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	if (texts_grow(texts)) {
+	HASH_FIND_STR(texts->known, text, known);
+	if (!known)
+		known = text_add(texts, text);
+	if (!known)
 		texts->error = -ENOMEM;
-		return 0;
+	return known ? known->index : 0;
+}
+
+static void texts_free(struct texts *texts)
+{
+	struct text *known, *next;
+
+	HASH_ITER (hh, texts->known, known, next) {
+		HASH_DEL(texts->known, known);
+		free(known);
 	}
-	memmove(texts->order + from + 1, texts->order + from,
-		(texts->len - from) * sizeof(*texts->order));
-	texts->order[from] = texts->len;
-	texts->text[texts->len] = text;
-	return (int64_t)texts->len++;
+	free(texts->text);
 }
 
 /* --- arrays --------------------------------------------------------------------------------- */
@@ -131,7 +144,7 @@ static int frames_collect(struct writing *writing)
 		at += profile->stacks[i].len;
 	}
 	writing->frames_len = profile_frames_sort(frames, len);
-	return 0;
+	return writing->frames_len <= PROFILE_FRAMES_MAX ? 0 : -E2BIG;
 }
 
 static uint64_t location_id(const struct writing *writing, uint64_t frame)
@@ -147,6 +160,21 @@ static uint64_t location_id(const struct writing *writing, uint64_t frame)
 static uint64_t file_place(const struct profile_file *file)
 {
 	return file->number * FILE_BYTES;
+}
+
+/* Readers take the first mapping for that of the program. Others refer to them by their ids. */
+static void files_order(struct writing *writing)
+{
+	const struct profile *profile = writing->profile;
+	size_t executables = 0, others = profile->files_len;
+	Pprof__Mapping *mappings = writing->files.messages;
+
+	for (size_t i = profile->files_len; i-- > 0;)
+		if (!profile->files[i].executable)
+			writing->files.pointers[--others] = &mappings[i];
+	for (size_t i = 0; i < profile->files_len; i++)
+		if (profile->files[i].executable)
+			writing->files.pointers[executables++] = &mappings[i];
 }
 
 static int files_write(struct writing *writing)
@@ -169,6 +197,7 @@ static int files_write(struct writing *writing)
 		mappings[i].build_id = text_index(&writing->texts, file->build_id);
 		mappings[i].has_functions = true;
 	}
+	files_order(writing);
 	return 0;
 }
 
@@ -268,6 +297,8 @@ static int message_append(struct writing *writing, struct buffer *out)
 	Pprof__Profile message = PPROF__PROFILE__INIT;
 	Pprof__ValueType types[VALUES] = { PPROF__VALUE_TYPE__INIT, PPROF__VALUE_TYPE__INIT };
 	Pprof__ValueType *type_pointers[VALUES] = { &types[0], &types[1] };
+	int64_t comments[] = { text_index(&writing->texts, writing->complete),
+			       text_index(&writing->texts, writing->lost) };
 	char *room;
 
 	types[0].type = text_index(&writing->texts, "samples");
@@ -291,6 +322,8 @@ static int message_append(struct writing *writing, struct buffer *out)
 	message.location = (Pprof__Location **)writing->locations.pointers;
 	message.n_function = writing->functions.len;
 	message.function = (Pprof__Function **)writing->functions.pointers;
+	message.n_comment = COUNT(comments);
+	message.comment = comments;
 	message.n_string_table = writing->texts.len;
 	message.string_table = (char **)writing->texts.text;
 	room = buffer_reserve(out, pprof__profile__get_packed_size(&message));
@@ -310,8 +343,7 @@ static void writing_free(struct writing *writing)
 	free(writing->frames);
 	free(writing->ids);
 	free(writing->values);
-	free(writing->texts.text);
-	free(writing->texts.order);
+	texts_free(&writing->texts);
 }
 
 int pprof_write(const struct profile *profile, struct buffer *out)
@@ -319,6 +351,9 @@ int pprof_write(const struct profile *profile, struct buffer *out)
 	_cleanup_(writing_free) struct writing writing = { .profile = profile };
 	int r;
 
+	snprintf(writing.complete, sizeof(writing.complete),
+		 "complete stacks: %" PRIu64 " of %" PRIu64, profile->complete, profile->samples);
+	snprintf(writing.lost, sizeof(writing.lost), "lost samples: %" PRIu64, profile->lost);
 	text_index(&writing.texts, "");
 	r = frames_collect(&writing);
 	if (!r)

@@ -6,9 +6,11 @@
 #ifndef WORKLOAD_PROFILES_PROFILE_H
 #define WORKLOAD_PROFILES_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#define PROFILE_FRAMES_MAX 131072U /* that are not the same: some 200 bytes each when written */
 #define PROFILE_BUILD_ID_LEN 41 /* 20 bytes in hexadecimal */
 
 /* A file that frames are in. */
@@ -17,6 +19,7 @@ struct profile_file {
 	const char *path;
 	char build_id[PROFILE_BUILD_ID_LEN]; /* "" if it has none */
 	uint64_t begin, end; /* addresses of its code, as linked */
+	bool executable; /* a process was started from it */
 };
 
 /* What a frame is called. Frames: abi/profiles.h. */
@@ -38,6 +41,8 @@ struct profile {
 	uint64_t time_ns; /* CLOCK_REALTIME at its beginning */
 	uint64_t duration_ns;
 	uint64_t period_ns; /* between two samples */
+	uint64_t samples, complete; /* that it has, and of these those whose stack is complete */
+	uint64_t lost; /* of all workloads meanwhile: it may lack them */
 	const struct profile_file *files; /* by number */
 	size_t files_len;
 	const struct profile_name *names; /* by frame; of those that have none there is no row */

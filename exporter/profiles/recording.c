@@ -214,6 +214,8 @@ int recording_end(struct recording *recording)
 	if (!recording->frames || !recording->names)
 		return -ENOMEM;
 	frames_collect(recording);
+	if (recording->frames_len > PROFILE_FRAMES_MAX)
+		return -E2BIG;
 	for (uint32_t end = 0; end < STACK_ENDS; end++)
 		recording_name(recording, frame_make(0, end), end_names[end]);
 	return 0;
@@ -291,6 +293,7 @@ static size_t files_show(struct recording *recording, const struct files *files)
 		build_id_show(&file->program, shown->build_id);
 		shown->begin = file->program.begin;
 		shown->end = file->program.end;
+		shown->executable = file->executable;
 		len++;
 	}
 	return len;
@@ -342,6 +345,9 @@ int recording_profile(struct recording *recording, const struct files *files,
 	profile->names_len = names_show(recording);
 	profile->files_len = files_show(recording, files);
 	profile->stacks_len = stacks_show(recording, profile->period_ns);
+	profile->samples = recording->counts.samples;
+	profile->complete = recording->counts.ends[STACK_COMPLETE];
+	profile->lost = recording->counts.lost;
 	profile->names = recording->shown;
 	profile->files = recording->files;
 	profile->stacks = recording->rows;

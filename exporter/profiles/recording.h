@@ -29,10 +29,11 @@ void recording_free(struct recording *recording); /* NULL is nothing */
 void recording_add(struct recording *recording, const char *workload, const struct stack_key *key,
 		   const struct stack *stack);
 
-/* Samples that found no room elsewhere. */
+/* Samples that found no room elsewhere, or whose workload is not known: they may be its own. */
 void recording_lose(struct recording *recording, uint64_t samples);
 
-/* Nothing is added any more: from here on frames are asked for. 0 or -ENOMEM. */
+/* Nothing is added any more: from here on frames are asked for. 0; -ENOMEM; -E2BIG: they are more
+ * than PROFILE_FRAMES_MAX. */
 int recording_end(struct recording *recording);
 
 /*

@@ -86,6 +86,7 @@ struct needs {
 	size_t capabilities_len;
 	const struct sandbox_call *calls;
 	size_t calls_len;
+	unsigned int descriptors; /* that it may have open at the same time, if they are many */
 	bool threads; /* it starts threads, which RLIMIT_NPROC counts */
 	bool files; /* it opens files of other processes by path, which Landlock forbids */
 };

@@ -16,7 +16,7 @@
 #include "abi/unwind.h"
 #include "unwind/frames.h"
 
-#define UNWIND_ROWS_MAX (4U << 20) /* of one file; ClickHouse has 2.8 million */
+#define UNWIND_ROWS_MAX (UNWIND_ROWS_MAX_ALL / 2) /* of one file; node has 270 000 */
 #define UNWIND_RULES_MAX 4096U /* of one file; libraries have some hundred */
 
 /* The rule from here on up to the next row. */

@@ -153,6 +153,17 @@ def losses():
             ],
             "short",
         ),
+        timeseries(
+            "Samples of profiles",
+            "By how their stacks end: what is not complete lacks callers. Only with --collector.profiles.",
+            [
+                target(
+                    growth("workload_exporter_profile_samples_total", "instance, stack"),
+                    f"{INSTANCE} {{{{stack}}}}",
+                )
+            ],
+            "ops",
+        ),
     ]
 
 

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Profiles: where workloads spend their CPU time, by call site (bpf/profiles.bpf.c), on a page that
+ * takes a profile for as long as it is asked to. Off unless --collector.profiles.
+ */
+#include <errno.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include "base/units.h"
+#include "features/feature.h"
+#include "profiles/files.h"
+#include "profiles/opener.h"
+#include "profiles/parser.h"
+#include "profiles/profiler.h"
+
+struct profiles {
+	struct profiler *profiler;
+	struct profile_row rows[PROFILER_ROWS]; /* what the last snapshot points to */
+};
+
+static unsigned int profiled_entries(const struct map_sizes *sizes)
+{
+	return sizes->cpus;
+}
+
+static int profiles_open(const struct feature_env *env, void **state)
+{
+	const struct profiler_env own = {
+		.loader = env->kernel->loader,
+		.registry = env->registry,
+		.ledger = env->ledger,
+		.loop = env->loop,
+		.opener = env->helpers[0],
+		.parser = env->helpers[1],
+	};
+	struct profiles *profiles;
+	int r;
+
+	if (!env->on)
+		return -ENOENT;
+	profiles = calloc(1, sizeof(*profiles));
+	if (!profiles)
+		return -ENOMEM;
+	r = profiler_new(&own, &profiles->profiler);
+	if (r)
+		free(profiles);
+	else
+		*state = profiles;
+	return r;
+}
+
+static void profiles_close(void *state)
+{
+	struct profiles *profiles = state;
+
+	profiler_free(profiles->profiler);
+	free(profiles);
+}
+
+static void profiles_fold(void *state, const struct retirement *retirement)
+{
+	struct profiles *profiles = state;
+
+	(void)retirement;
+	profiler_take(profiles->profiler);
+}
+
+static int profiles_retire(void *state, const struct retirement *retirement)
+{
+	struct profiles *profiles = state;
+
+	(void)retirement;
+	return profiler_take(profiles->profiler) ? -EAGAIN : 0;
+}
+
+static void profiles_show_self(void *state, struct snapshot *snapshot)
+{
+	struct profiles *profiles = state;
+
+	profiler_count(profiles->profiler, profiles->rows);
+	snapshot->profiles = profiles->rows;
+	snapshot->profiles_len = PROFILER_ROWS;
+}
+
+static size_t profiles_maps(void *state, struct map_row rows[static FEATURE_MAPS_MAX])
+{
+	struct profiles *profiles = state;
+
+	return profiler_maps(profiles->profiler, rows);
+}
+
+static int profiles_page(void *state, const struct http_request *request, struct http_page *page)
+{
+	struct profiles *profiles = state;
+
+	return profiler_page(profiles->profiler, request, page);
+}
+
+static const struct sandbox_call profiles_calls[] = {
+	HELPER_PASSING_CALLS,
+	SANDBOX_CALL(SYS_bpf, INT_IS(0, BPF_MAP_LOOKUP_AND_DELETE_BATCH)),
+	SANDBOX_CALL(SYS_ioctl, INT_IS(1, PERF_EVENT_IOC_DISABLE)),
+	SANDBOX_CALL(SYS_ioctl, INT_IS(1, PERF_EVENT_IOC_ENABLE)),
+	SANDBOX_ANY(SYS_pidfd_open),
+};
+
+static const struct needs profiles_needs = {
+	.calls = profiles_calls,
+	.calls_len = COUNT(profiles_calls),
+	.descriptors = FILES_MAX + 512, /* and of a clock for each CPU */
+};
+
+static const struct http_route profiles_routes[] = {
+	{ .path = "/debug/pprof/profile",
+	  .page = profiles_page,
+	  .access = HTTP_PRIVATE,
+	  .later_ms = PROFILE_LATE_MS,
+	  .later_max = PROFILES_MAX },
+};
+
+const struct feature feature_profiles = {
+	.plan = {
+		.name = "profiles",
+		.requires = "threads",
+		.optional = true,
+		.supports = true,
+		.backends = { { .object = "profiles" } },
+		.maps = { { "profiled", profiled_entries } },
+	},
+	.collector = true,
+	.hint = "off unless asked for",
+	.routes = profiles_routes,
+	.routes_len = COUNT(profiles_routes),
+	.helpers = { &opener_kind, &parser_kind },
+	.open = profiles_open,
+	.close = profiles_close,
+	.show_self = profiles_show_self,
+	.maps = profiles_maps,
+	.fold = profiles_fold,
+	.retire = profiles_retire,
+	.needs = &profiles_needs,
+};

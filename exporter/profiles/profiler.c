@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profiles/profiler.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "exposition/gzip.h"
+#include "kernel/clocks.h"
+#include "profiles/folded.h"
+#include "profiles/pprof.h"
+#include "profiles/recording.h"
+#include "profiles/sets.h"
+#include "profiles/survey.h"
+#include "profiles/tables.h"
+#include "profiles/wanted.h"
+
+#define PROGRAM "profiles_sample"
+#define TICK_NS 1000000000ULL /* between two looks for processes and samples */
+#define SETTLE_NS (3 * 1000000000ULL) /* for reading code before the first sample */
+#define IDLE_NS (60 * 1000000000ULL) /* what was read stays so long after the last profile */
+#define LATE_NS 100000000ULL /* for the last samples, where a set cannot be read at once */
+#define PERIOD_NS (1000000000ULL / CLOCK_HZ)
+#define ANSWER_BYTES_MAX (16U << 20)
+
+enum run_state { RUN_SETTLES, RUN_SAMPLES, RUN_NAMES };
+
+/* A profile that is being taken. */
+struct run {
+	struct profiler *profiler;
+	struct http_later *later;
+	struct recording *recording;
+	enum run_state state;
+	int ended; /* -errno: the recording could not be ended */
+	bool folded;
+	uint64_t wanted_ns; /* how long */
+	uint64_t until_ns; /* the end of the state, at the latest */
+	uint64_t begun_ns, time_ns; /* CLOCK_MONOTONIC; CLOCK_REALTIME */
+	uint64_t lost; /* in the sets, when it began */
+	struct survey_wish wish;
+	TAILQ_ENTRY(run) link;
+};
+
+struct profiler {
+	struct profiler_env env;
+	struct tables tables;
+	struct sets sets;
+	struct survey survey;
+	TAILQ_HEAD(, run) runs; /* the oldest first */
+	struct run *naming; /* whose wish the survey has */
+	uint64_t tick_ns, idle_ns; /* when the next is due; UINT64_MAX: none */
+	bool clock;
+	uint64_t ends[STACK_ENDS], lost; /* samples, ever; lost: without those of the sets */
+	struct loop_job job;
+	struct loop_watch opener, parser;
+};
+
+/* --- samples -------------------------------------------------------------------------------- */
+
+static void sample_take(void *arg, const void *key, const void *value)
+{
+	struct profiler *profiler = arg;
+	const struct stack_key *stack_key = key;
+	const struct stack *stack = value;
+	ledger_handle handle;
+	const char *name = NULL;
+	struct run *run;
+
+	if (registry_find(profiler->env.registry, stack_key->tree, &handle))
+		name = ledger_name(profiler->env.ledger, handle);
+	if (name)
+		profiler->ends[stack->end < STACK_ENDS ? stack->end : STACK_NO_CODE] +=
+			stack->samples;
+	else
+		profiler->lost += stack->samples;
+	TAILQ_FOREACH(run, &profiler->runs, link)
+	{
+		if (run->state != RUN_SAMPLES)
+			continue;
+		if (name)
+			recording_add(run->recording, name, stack_key, stack);
+		else
+			recording_lose(run->recording, stack->samples);
+	}
+}
+
+int profiler_take(struct profiler *profiler)
+{
+	return profiler->clock ? sets_take(&profiler->sets, sample_take, profiler) : 0;
+}
+
+void profiler_count(struct profiler *profiler, struct profile_row rows[static PROFILER_ROWS])
+{
+	static const char *const labels[] = {
+#define STACK_END(id, label) [STACK_##id] = label,
+		STACK_END_LIST(STACK_END)
+#undef STACK_END
+	};
+
+	for (size_t end = 0; end < STACK_ENDS; end++)
+		rows[end] = (struct profile_row){ labels[end], profiler->ends[end] };
+	rows[STACK_ENDS] = (struct profile_row){ "lost",
+						 profiler->lost + sets_lost(&profiler->sets) };
+}
+
+size_t profiler_maps(const struct profiler *profiler, struct map_row rows[static 2])
+{
+	struct unwind_store_use use = unwind_store_use(profiler->tables.store);
+
+	rows[0] = (struct map_row){ "process_code", processes_slots(&profiler->survey.processes),
+				    CODE_PROCESSES_MAX - 1 };
+	rows[1] = (struct map_row){ "unwind_rows", use.rows, UNWIND_ROWS_MAX_ALL };
+	return 2;
+}
+
+/* The clock runs while a profile samples. */
+static void clock_set(struct profiler *profiler)
+{
+	struct run *run;
+	bool wanted = false;
+
+	TAILQ_FOREACH(run, &profiler->runs, link)
+	{
+		wanted |= run->state == RUN_SAMPLES;
+	}
+	if (wanted != profiler->clock && !loader_run_clock(profiler->env.loader, PROGRAM, wanted))
+		profiler->clock = wanted;
+}
+
+/* --- the end of a profile ------------------------------------------------------------------- */
+
+static void run_free(struct run *run)
+{
+	struct profiler *profiler = run->profiler;
+
+	if (profiler->naming == run) {
+		survey_give_up(&profiler->survey);
+		profiler->naming = NULL;
+	}
+	TAILQ_REMOVE(&profiler->runs, run, link);
+	recording_free(run->recording);
+	free(run);
+	clock_set(profiler);
+	if (TAILQ_EMPTY(&profiler->runs)) {
+		profiler->idle_ns = clock_monotonic_ns() + IDLE_NS;
+		profiler->tick_ns = UINT64_MAX;
+	}
+}
+
+static void run_gone(void *arg)
+{
+	run_free(arg);
+}
+
+static int profile_write(struct run *run, struct buffer *out)
+{
+	_cleanup_(buffer_free) struct buffer plain = BUFFER_INIT(ANSWER_BYTES_MAX);
+	struct profile profile = {
+		.type = "cpu",
+		.unit = "nanoseconds",
+		.time_ns = run->time_ns,
+		.duration_ns = run->until_ns - run->begun_ns,
+		.period_ns = PERIOD_NS,
+	};
+	int r = run->ended;
+
+	if (!r)
+		r = recording_profile(run->recording, &run->profiler->survey.files, &profile);
+	if (r)
+		return r;
+	if (run->folded) {
+		folded_write(&profile, out);
+		return out->error;
+	}
+	r = pprof_write(&profile, &plain);
+	return r ? r : exposition_gzip(&plain, out);
+}
+
+static void run_answer(struct run *run)
+{
+	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(ANSWER_BYTES_MAX);
+	struct http_later *later = run->later;
+	struct http_page page = {
+		.status = 200,
+		.content_type = run->folded ? HTTP_CONTENT_TYPE_PLAIN : "application/octet-stream",
+	};
+
+	int r = profile_write(run, &out);
+
+	run_free(run);
+	if (!r)
+		page.body = http_body_new(&out);
+	else if (r == -E2BIG || r == -ENOBUFS)
+		http_page_text(&page, 503,
+			       "the profile is too large: ask for one workload, or less time\n");
+	http_later_answer(later, page.body ? &page : NULL);
+}
+
+/* --- names ---------------------------------------------------------------------------------- */
+
+/* A function without a symbol is told by where it begins, alike for all its frames. */
+static void frame_label(struct run *run, uint64_t frame, const char *text, uint64_t begin)
+{
+	const struct file *file = files_at(&run->profiler->survey.files, frame_file(frame));
+	char label[NAME_BYTES_MAX];
+
+	if (text) {
+		recording_name(run->recording, frame, text);
+	} else if (begin && file && file->path) {
+		snprintf(label, sizeof(label), "%s+%#llx", text_base_name(file->path),
+			 (unsigned long long)begin);
+		recording_name(run->recording, frame, label);
+	}
+}
+
+static void names_note(struct run *run)
+{
+	struct survey_wish *wish = &run->wish;
+
+	run->profiler->naming = NULL;
+	if (wish->result)
+		return;
+	for (size_t i = 0; i < wish->names.len; i++)
+		frame_label(run, wish->frames[i], parsed_names_text(&wish->names, i),
+			    wish->names.names[i].begin);
+	parsed_names_free(&wish->names);
+}
+
+/* Asks for the names of the next file, or answers. */
+static void names_next(struct run *run)
+{
+	struct profiler *profiler = run->profiler;
+
+	if (profiler->naming && profiler->naming != run)
+		return; /* another one's turn */
+	if (profiler->naming == run && !run->wish.done)
+		return;
+	if (profiler->naming == run)
+		names_note(run);
+	run->wish = (struct survey_wish){ 0 };
+	run->wish.file = recording_next_file(run->recording, &run->wish.frames, &run->wish.len);
+	if (!run->wish.file) {
+		run_answer(run);
+		return;
+	}
+	profiler->naming = run;
+	survey_ask(&profiler->survey, &run->wish);
+}
+
+/* --- a profile ------------------------------------------------------------------------------ */
+
+/* 503: there is no profile. */
+static void run_refuse(struct run *run)
+{
+	struct http_later *later = run->later;
+
+	run_free(run);
+	http_later_answer(later, NULL);
+}
+
+static void run_sample(struct run *run, uint64_t now_ns)
+{
+	struct timespec now;
+
+	/* What others have is not its own, nor what nothing has: their clients have gone. */
+	if (sets_take(&run->profiler->sets, sample_take, run->profiler))
+		return; /* once more, in the next turn of the loop */
+	clock_gettime(CLOCK_REALTIME, &now);
+	run->time_ns = (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+	run->begun_ns = now_ns;
+	run->until_ns = now_ns + run->wanted_ns;
+	run->lost = sets_lost(&run->profiler->sets);
+	run->state = RUN_SAMPLES;
+	clock_set(run->profiler);
+	if (!run->profiler->clock)
+		run_refuse(run);
+}
+
+static void run_end(struct run *run, uint64_t now_ns)
+{
+	struct profiler *profiler = run->profiler;
+
+	if (profiler_take(profiler) && now_ns < run->until_ns + LATE_NS)
+		return; /* once more, in the next turn of the loop */
+	recording_lose(run->recording, sets_lost(&profiler->sets) - run->lost);
+	run->until_ns = now_ns;
+	run->state = RUN_NAMES;
+	clock_set(profiler);
+	run->ended = recording_end(run->recording);
+	if (run->ended)
+		run_answer(run);
+}
+
+static void run_go_on(struct run *run, uint64_t now_ns)
+{
+	bool due = now_ns >= run->until_ns;
+
+	if (run->state == RUN_SETTLES && (due || survey_is_done(&run->profiler->survey, now_ns)))
+		run_sample(run, now_ns);
+	else if (run->state == RUN_SAMPLES && due)
+		run_end(run, now_ns);
+	else if (run->state == RUN_NAMES)
+		names_next(run);
+}
+
+/* --- the loop ------------------------------------------------------------------------------- */
+
+static void profiler_tick(struct profiler *profiler, uint64_t now_ns)
+{
+	const struct run *oldest = TAILQ_FIRST(&profiler->runs);
+
+	profiler->tick_ns = now_ns + TICK_NS;
+	profiler_take(profiler);
+	survey_walk(&profiler->survey, now_ns, oldest->begun_ns);
+}
+
+static void runs_go_on(struct profiler *profiler, uint64_t now_ns)
+{
+	struct run *run, *next;
+
+	for (run = TAILQ_FIRST(&profiler->runs); run; run = next) {
+		next = TAILQ_NEXT(run, link);
+		run_go_on(run, now_ns);
+	}
+}
+
+static int profiler_go_on(void *arg)
+{
+	struct profiler *profiler = arg;
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (now_ns >= profiler->tick_ns)
+		profiler_tick(profiler, now_ns);
+	if (now_ns >= profiler->idle_ns) {
+		profiler->idle_ns = UINT64_MAX;
+		survey_forget(&profiler->survey, now_ns);
+	}
+	do {
+		runs_go_on(profiler, now_ns);
+	} while (survey_go_on(&profiler->survey, now_ns));
+	return 0;
+}
+
+/* A helper that has ended stays readable. */
+static void profiler_ready(void *arg)
+{
+	struct profiler *profiler = arg;
+
+	profiler_go_on(profiler);
+	if (!helper_alive(profiler->env.opener))
+		loop_forget(profiler->env.loop, &profiler->opener);
+	if (!helper_alive(profiler->env.parser))
+		loop_forget(profiler->env.loop, &profiler->parser);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t profiler_due_ns(const void *arg)
+{
+	const struct profiler *profiler = arg;
+	uint64_t due_ns = earlier(profiler->tick_ns, profiler->idle_ns);
+	const struct run *run;
+
+	due_ns = earlier(due_ns, survey_due_ns(&profiler->survey));
+	TAILQ_FOREACH(run, &profiler->runs, link)
+	{
+		if (run->state != RUN_NAMES)
+			due_ns = earlier(due_ns, run->until_ns);
+		else if (!profiler->naming || profiler->naming->wish.done)
+			due_ns = 0;
+	}
+	return due_ns;
+}
+
+/* --- the page ------------------------------------------------------------------------------- */
+
+static struct run *run_new(struct profiler *profiler, const struct wanted *wanted)
+{
+	struct run *run = calloc(1, sizeof(*run));
+
+	if (!run)
+		return NULL;
+	run->profiler = profiler;
+	run->folded = wanted->folded;
+	run->wanted_ns = wanted->seconds * 1000000000ULL;
+	run->begun_ns = clock_monotonic_ns();
+	run->until_ns = run->begun_ns + SETTLE_NS;
+	run->recording = recording_new(wanted->workload);
+	if (!run->recording) {
+		free(run);
+		return NULL;
+	}
+	return run;
+}
+
+int profiler_page(void *arg, const struct http_request *request, struct http_page *page)
+{
+	struct profiler *profiler = arg;
+	struct wanted wanted;
+	const char *wrong = wanted_read(request, &wanted);
+	struct run *run;
+
+	if (wrong)
+		return http_page_text(page, 400, wrong);
+	if (*wanted.workload && !ledger_has(profiler->env.ledger, wanted.workload))
+		return http_page_text(page, 404, "no workload has this name: / lists them\n");
+	if (!request->later)
+		return -EAGAIN;
+	run = run_new(profiler, &wanted);
+	if (!run)
+		return -ENOMEM;
+	run->later = request->later;
+	run->later->gone = run_gone;
+	run->later->arg = run;
+	TAILQ_INSERT_TAIL(&profiler->runs, run, link);
+	profiler->idle_ns = UINT64_MAX;
+	profiler->tick_ns = run->begun_ns; /* by the loop, at once */
+	return HTTP_LATER;
+}
+
+/* --- start and end -------------------------------------------------------------------------- */
+
+static int watches_add(struct profiler *profiler)
+{
+	int r;
+
+	profiler->opener = (struct loop_watch){ helper_fd(profiler->env.opener), profiler_ready,
+						profiler };
+	profiler->parser = (struct loop_watch){ helper_fd(profiler->env.parser), profiler_ready,
+						profiler };
+	r = loop_watch(profiler->env.loop, &profiler->opener, LOOP_READABLE);
+	if (!r)
+		r = loop_watch(profiler->env.loop, &profiler->parser, LOOP_READABLE);
+	if (r)
+		return r;
+	profiler->job = (struct loop_job){ .due_ns = profiler_due_ns,
+					   .run = profiler_go_on,
+					   .arg = profiler };
+	loop_add(profiler->env.loop, &profiler->job);
+	return 0;
+}
+
+int profiler_new(const struct profiler_env *env, struct profiler **out)
+{
+	struct profiler *profiler = calloc(1, sizeof(*profiler));
+	int r;
+
+	if (!profiler)
+		return -ENOMEM;
+	profiler->env = *env;
+	profiler->tick_ns = profiler->idle_ns = UINT64_MAX;
+	profiler->survey.pidfd = -1;
+	TAILQ_INIT(&profiler->runs);
+	r = tables_open(&profiler->tables, env->loader);
+	if (!r)
+		r = sets_open(&profiler->sets, env->loader);
+	if (!r)
+		r = survey_open(&profiler->survey, env->loader, profiler->tables.store, env->opener,
+				env->parser);
+	if (!r)
+		r = watches_add(profiler);
+	if (r)
+		profiler_free(profiler);
+	else
+		*out = profiler;
+	return r;
+}
+
+void profiler_free(struct profiler *profiler)
+{
+	if (!profiler)
+		return;
+	while (!TAILQ_EMPTY(&profiler->runs))
+		run_free(TAILQ_FIRST(&profiler->runs));
+	survey_close(&profiler->survey);
+	sets_close(&profiler->sets);
+	tables_close(&profiler->tables);
+	free(profiler);
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profiles/survey.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "abi/profiles.h"
+#include "base/cleanup.h"
+#include "base/utf8.h"
+
+#define OPENER_NS 1000000000ULL
+#define PARSER_NS 5000000000ULL
+#define VDSO_BYTES 16384U /* as the kernel maps it: two to four pages */
+
+/* --- a process is known --------------------------------------------------------------------- */
+
+static void files_release(struct survey *survey, uint64_t now_ns)
+{
+	for (size_t i = 0; i < survey->ranges_len; i++)
+		if (survey->range_files[i])
+			file_release(survey->range_files[i], now_ns);
+	survey->ranges_len = 0;
+}
+
+/* The code of a range; of no file where that cannot be told. */
+static struct code_range range_code(const struct survey *survey, size_t i)
+{
+	const struct opener_range *range = &survey->ranges[i];
+	const struct file *file = survey->range_files[i];
+	const struct file_mapping mapping = { range->begin, range->end, range->offset };
+	struct code_range code = { .begin = range->begin, .end = range->end };
+	uint64_t bias;
+
+	if (range->kind == OPENER_RANGE_VDSO) {
+		code.file = survey->vdso;
+		code.bias = range->begin;
+	} else if (file && file->number && file_bias(file, &mapping, &bias)) {
+		code.file = file->number;
+		code.bias = bias;
+	}
+	return code;
+}
+
+static size_t files_take(struct survey *survey, struct file ***files)
+{
+	size_t len = 0;
+
+	*files = calloc(survey->ranges_len + 1, sizeof(struct file *));
+	if (!*files)
+		return 0;
+	for (size_t i = 0; i < survey->ranges_len; i++)
+		if (survey->range_files[i])
+			(*files)[len++] = survey->range_files[i];
+	return len;
+}
+
+static void process_known(struct survey *survey, uint64_t now_ns)
+{
+	struct process *process = processes_find(&survey->processes, &survey->process);
+	struct code_range ranges[OPENER_RANGES_MAX];
+	struct file **files = NULL;
+	size_t len;
+
+	survey->step = SURVEY_RESTS;
+	len = process ? files_take(survey, &files) : 0;
+	if (!files) {
+		files_release(survey, now_ns);
+		return;
+	}
+	for (size_t i = 0; i < survey->ranges_len; i++)
+		ranges[i] = range_code(survey, i);
+	process->partial = survey->at < survey->ranges_len;
+	process_tell(&survey->processes, process, survey->pidfd, ranges, survey->ranges_len, files,
+		     len);
+	survey->ranges_len = 0;
+}
+
+/* --- questions ------------------------------------------------------------------------------ */
+
+static void maps_ask(struct survey *survey, struct process *process, uint64_t now_ns)
+{
+	const struct opener_question question = {
+		.what = OPENER_MAPS,
+		.pid = (int32_t)process->identity.tgid,
+		.start_ns = process->identity.start_ns,
+	};
+
+	process->read_ns = now_ns;
+	survey->process = process->identity;
+	cleanup_close(&survey->pidfd);
+	survey->pidfd = process_open(process);
+	if (survey->pidfd >= 0 && !helper_ask(survey->opener, &question, now_ns + OPENER_NS))
+		survey->step = SURVEY_MAPS;
+}
+
+static bool file_is_wanted(const struct survey *survey, size_t i)
+{
+	return survey->range_files[i] && !survey->range_files[i]->tried;
+}
+
+static int range_ask(struct survey *survey, uint64_t now_ns)
+{
+	const struct opener_question question = {
+		.what = OPENER_FILE,
+		.pid = (int32_t)survey->process.tgid,
+		.start_ns = survey->process.start_ns,
+		.begin = survey->ranges[survey->at].begin,
+		.inode = survey->ranges[survey->at].inode,
+	};
+
+	return helper_ask(survey->opener, &question, now_ns + OPENER_NS);
+}
+
+/*
+ * Asks for the next file of the process that is not known yet. Without one it is known; for now
+ * also while names are wished for, which a client waits for, and while a helper is being replaced.
+ */
+static void file_ask(struct survey *survey, uint64_t now_ns)
+{
+	while (survey->at < survey->ranges_len && !file_is_wanted(survey, survey->at))
+		survey->at++;
+	if (survey->at == survey->ranges_len || survey->wish || !helper_is_ready(survey->parser) ||
+	    range_ask(survey, now_ns)) {
+		process_known(survey, now_ns);
+		return;
+	}
+	survey->range_files[survey->at]->tried = true;
+	survey->step = SURVEY_FILE;
+}
+
+/* Another process may have it where this one has not. At what hangs no other one is to hang. */
+static void file_miss(struct survey *survey, int result, uint64_t now_ns)
+{
+	survey->range_files[survey->at]->tried = result == -ETIMEDOUT;
+	survey->at++;
+	file_ask(survey, now_ns);
+}
+
+/* @table NULL: none. A file for which the store has no room has no number. */
+static void file_settle(struct survey *survey, const struct unwind_table *table, uint64_t now_ns)
+{
+	static const struct unwind_table none;
+	struct file *file = survey->range_files[survey->at];
+
+	if (!table || files_settle(&survey->files, file, table))
+		files_settle(&survey->files, file, &none);
+	file_ask(survey, now_ns);
+}
+
+static void table_ask(struct survey *survey, int fd, uint64_t now_ns)
+{
+	const struct parser_question question = { .what = PARSER_TABLE };
+
+	survey->step = SURVEY_TABLE;
+	if (helper_ask_with(survey->parser, &question, fd, now_ns + PARSER_NS))
+		file_settle(survey, NULL, now_ns);
+}
+
+static void wish_end(struct survey *survey, int result)
+{
+	survey->wish->result = result;
+	survey->wish->done = true;
+	survey->wish = NULL;
+	survey->asked = NULL;
+	survey->step = SURVEY_RESTS;
+}
+
+static void names_ask(struct survey *survey, uint64_t now_ns)
+{
+	union parser_shared *shared = helper_shared(survey->parser);
+	struct survey_wish *wish = survey->wish;
+	const struct file *file = files_at(&survey->files, wish->file);
+	struct parser_question question = { .what = PARSER_NAMES };
+	int r;
+
+	if (!file || file->fd < 0) {
+		wish_end(survey, -ENOENT);
+		return;
+	}
+	if (wish->len > NAMES_MAX)
+		wish->len = NAMES_MAX;
+	question.len = (uint32_t)wish->len;
+	for (size_t i = 0; i < wish->len; i++)
+		shared->names.addresses[i] = frame_address(wish->frames[i]);
+	survey->step = SURVEY_NAMES;
+	survey->asked = wish;
+	r = helper_ask_with(survey->parser, &question, file->fd, now_ns + PARSER_NS);
+	if (r == -EBUSY)
+		survey->step = SURVEY_RESTS; /* it is being replaced */
+	else if (r)
+		wish_end(survey, r);
+}
+
+/* --- answers -------------------------------------------------------------------------------- */
+
+static void maps_take(struct survey *survey, const struct opener_answer *answer, uint64_t now_ns)
+{
+	survey->ranges_len = 0;
+	survey->at = 0;
+	if (opener_ranges(survey->opener, answer, survey->ranges)) {
+		survey->step = SURVEY_RESTS;
+		return;
+	}
+	survey->ranges_len = answer->len;
+	for (size_t i = 0; i < survey->ranges_len; i++) {
+		const struct opener_range *range = &survey->ranges[i];
+		const struct file_key key = {
+			.inode = range->inode,
+			.path_hash = range->path_hash,
+			.dev_major = range->dev_major,
+			.dev_minor = range->dev_minor,
+		};
+
+		survey->range_files[i] = range->kind == OPENER_RANGE_FILE
+						 ? files_use(&survey->files, &key)
+						 : NULL;
+	}
+	file_ask(survey, now_ns);
+}
+
+static void file_take(struct survey *survey, const struct opener_answer *answer, int fd,
+		      uint64_t now_ns)
+{
+	struct file *file = survey->range_files[survey->at];
+	char path[OPENER_PATH_LEN];
+
+	utf8_copy(path, sizeof(path), answer->path); /* formats are of characters */
+	file->path = strdup(path);
+	file->executable = answer->executable;
+	file->fd = fd;
+	table_ask(survey, fd, now_ns);
+}
+
+static void table_take(struct survey *survey, const struct parser_answer *answer, uint64_t now_ns)
+{
+	const union parser_shared *shared = helper_shared(survey->parser);
+	_cleanup_(unwind_table_free) struct unwind_table table = { 0 };
+	int r = parsed_table(answer, shared, &table);
+
+	if (!r || r == -ENODATA)
+		survey->range_files[survey->at]->program = answer->table.program;
+	helper_shared_clear(survey->parser);
+	file_settle(survey, r ? NULL : &table, now_ns);
+}
+
+static void names_take(struct survey *survey, const struct parser_answer *answer)
+{
+	struct survey_wish *wish = survey->asked;
+	_cleanup_(cleanup_free) uint64_t *addresses = NULL;
+	int r = -ENOMEM;
+
+	survey->step = SURVEY_RESTS;
+	if (!wish)
+		return; /* it was given up */
+	addresses = calloc(wish->len + 1, sizeof(*addresses));
+	for (size_t i = 0; addresses && i < wish->len; i++)
+		addresses[i] = frame_address(wish->frames[i]);
+	if (addresses)
+		r = parsed_names(answer, helper_shared(survey->parser), addresses, wish->len,
+				 &wish->names);
+	wish_end(survey, r);
+}
+
+/* Whether there was one, good or bad. */
+static bool opener_answered(struct survey *survey, uint64_t now_ns)
+{
+	_cleanup_(cleanup_close) int fd = -1;
+	struct opener_answer answer;
+	int r = helper_take_with(survey->opener, now_ns, &answer, &fd);
+
+	if (r == -EAGAIN)
+		return false;
+	if (survey->step == SURVEY_MAPS && !r)
+		maps_take(survey, &answer, now_ns);
+	else if (survey->step == SURVEY_MAPS)
+		survey->step = SURVEY_RESTS;
+	else if (survey->step == SURVEY_FILE && !r && fd >= 0)
+		file_take(survey, &answer, TAKE_FD(fd), now_ns);
+	else if (survey->step == SURVEY_FILE)
+		file_miss(survey, r, now_ns);
+	return r != -EPIPE;
+}
+
+static bool parser_answered(struct survey *survey, uint64_t now_ns)
+{
+	struct parser_answer answer;
+	int r = helper_take(survey->parser, now_ns, &answer);
+
+	if (r == -EAGAIN)
+		return false;
+	if (r)
+		helper_shared_clear(survey->parser); /* what one that was ended has left */
+	if (survey->step == SURVEY_TABLE && !r)
+		table_take(survey, &answer, now_ns);
+	else if (survey->step == SURVEY_TABLE)
+		file_settle(survey, NULL, now_ns);
+	else if (survey->step == SURVEY_NAMES && !r)
+		names_take(survey, &answer);
+	else if (survey->step == SURVEY_NAMES && survey->asked)
+		wish_end(survey, r);
+	else if (survey->step == SURVEY_NAMES)
+		survey->step = SURVEY_RESTS;
+	return r != -EPIPE;
+}
+
+/* --- as a whole ----------------------------------------------------------------------------- */
+
+/* Those that have ended since the last walk keep no other one waiting. */
+static void next_ask(struct survey *survey, uint64_t now_ns)
+{
+	struct process *process;
+
+	if (survey->wish) {
+		names_ask(survey, now_ns);
+		return;
+	}
+	while (survey->step == SURVEY_RESTS && helper_is_ready(survey->opener) &&
+	       helper_is_ready(survey->parser)) {
+		process = processes_next(&survey->processes, now_ns);
+		if (!process)
+			return;
+		maps_ask(survey, process, now_ns);
+	}
+}
+
+bool survey_go_on(struct survey *survey, uint64_t now_ns)
+{
+	bool answered = opener_answered(survey, now_ns);
+
+	answered |= parser_answered(survey, now_ns);
+	if (survey->step == SURVEY_RESTS)
+		next_ask(survey, now_ns);
+	return answered;
+}
+
+void survey_forget(struct survey *survey, uint64_t now_ns)
+{
+	processes_forget(&survey->processes, now_ns);
+	files_sweep(&survey->files, UINT64_MAX);
+}
+
+uint64_t survey_due_ns(const struct survey *survey)
+{
+	uint64_t opener = helper_due_ns(survey->opener), parser = helper_due_ns(survey->parser);
+
+	return opener < parser ? opener : parser;
+}
+
+bool survey_is_done(struct survey *survey, uint64_t now_ns)
+{
+	return survey->step == SURVEY_RESTS && !processes_next(&survey->processes, now_ns);
+}
+
+void survey_ask(struct survey *survey, struct survey_wish *wish)
+{
+	wish->done = false;
+	survey->wish = wish;
+}
+
+void survey_give_up(struct survey *survey)
+{
+	survey->wish = NULL;
+	survey->asked = NULL;
+}
+
+int survey_walk(struct survey *survey, uint64_t now_ns, uint64_t begun_ns)
+{
+	int r = processes_walk(&survey->processes, now_ns);
+
+	files_sweep(&survey->files, begun_ns);
+	return r;
+}
+
+/* Its image is the same in every process, and the kernel's: it need not be read elsewhere. */
+static void vdso_settle(struct survey *survey)
+{
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR); /* NOLINT: an address */
+	_cleanup_(unwind_table_free) struct unwind_table table = { 0 };
+	static const struct file_key key = { 0 }; /* no file has inode 0 */
+	struct file *file;
+
+	if (!image || unwind_table_make(image, VDSO_BYTES, &table))
+		return;
+	file = files_use(&survey->files, &key);
+	if (!file)
+		return;
+	file->tried = true;
+	file->path = strdup("[vdso]");
+	if (!files_settle(&survey->files, file, &table))
+		survey->vdso = file->number;
+}
+
+int survey_open(struct survey *survey, struct loader *loader, struct unwind_store *store,
+		struct helper *opener, struct helper *parser)
+{
+	int r;
+
+	*survey = (struct survey){
+		.opener = opener,
+		.parser = parser,
+		.files.store = store,
+		.pidfd = -1,
+	};
+	r = processes_open(&survey->processes, loader);
+	if (!r)
+		vdso_settle(survey);
+	return r;
+}
+
+void survey_close(struct survey *survey)
+{
+	files_release(survey, 0);
+	cleanup_close(&survey->pidfd);
+	processes_free(&survey->processes);
+	files_free(&survey->files);
+}
