@@ -115,7 +115,16 @@ def test_readers_see_the_writes_to_a_shard_in_their_order():
     assert exchanges("arm64") - exchanges("x86") == 2 * writes
 
 
-BACKENDS = ["--requests.backend=socket", "--requests.backend=syscall", "--mutex.backend=uprobe"]
+CHOICES = [
+    "--requests.backend=socket",
+    "--requests.backend=syscall",
+    "--mutex.backend=uprobe",
+    "--collector.profiles",
+]
+
+
+def feature_of(choice):
+    return re.match(r"--(?:collector\.)?(\w+)", choice)[1]
 
 
 def features_on(exporter):
@@ -129,25 +138,25 @@ def on_by_default():
         return features_on(running)
 
 
-def test_what_is_not_on_by_default_has_a_backend(on_by_default):
+def test_what_is_not_on_by_default_can_be_chosen(on_by_default):
     answer = json.loads(output(BUILD / "workload_exporter", "check", "--json"))
     others = {feature["name"] for feature in answer["features"]} - on_by_default
-    assert others <= {re.match(r"--(\w+)", backend)[1] for backend in BACKENDS}
+    assert others <= {feature_of(choice) for choice in CHOICES}
 
 
-def objects_of(exporter, on_by_default, feature, backend):
+def objects_of(exporter, on_by_default, choice):
     """Those of the features that are on: of a backend its own, if it has one."""
+    feature, backend = feature_of(choice), choice.partition("=")[2]
     on = features_on(exporter)
     assert on == on_by_default | {feature}
     chosen = f"{feature}_{backend}" if f"{feature}_{backend}" in OBJECTS else feature
     return [chosen if each == feature else each for each in sorted(on)]
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
+@pytest.fixture(scope="module", params=CHOICES)
 def exporter(request, on_by_default):
-    feature, backend = re.match(r"--(\w+)\.backend=(\w+)", request.param).groups()
     with Exporter(request.param) as running:
-        running.objects = objects_of(running, on_by_default, feature, backend)
+        running.objects = objects_of(running, on_by_default, request.param)
         yield running
 
 

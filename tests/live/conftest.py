@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 pytest.register_assert_rewrite(
-    "exporter", "services", "clients", "exposition", "prometheus", "utilization", "web"
+    "exporter", "services", "clients", "exposition", "profiles", "prometheus", "utilization", "web"
 )
 
 import services
@@ -23,6 +23,14 @@ from exporter import SLOWER, Exporter
 def exporter():
     # Short enough that a scrape does not carry the services of all tests before.
     with Exporter(f"--workloads.grace-period={10 * SLOWER}s") as running:
+        yield running
+        assert running.stop() == 0
+
+
+@pytest.fixture(scope="session")
+def profiling():
+    """A further one for all tests of profiles, which takes them."""
+    with Exporter("--collector.profiles", f"--workloads.grace-period={10 * SLOWER}s") as running:
         yield running
         assert running.stop() == 0
 

@@ -32,7 +32,7 @@ HEX_CAPABILITIES = r"^Cap(?:Inh|Prm|Eff|Bnd|Amb):\t([0-9a-f]+)$"
 GONE_SECONDS = 20
 OLDEST = "5.18" if platform.machine() == "aarch64" else "5.15"
 DEFAULT_FEATURES = ["discovery", "requests", "threads"]
-FEATURES = [*DEFAULT_FEATURES, "mutex"]
+FEATURES = [*DEFAULT_FEATURES, "mutex", "profiles"]
 
 
 @pytest.fixture(scope="module")
@@ -384,7 +384,7 @@ def test_a_tracepoint_that_is_not_there_is_named(check, start_by, directory):
     prefix = without(directory, "btf_trace_sched_wakeup_new")
     answer = check(prefix)
     assert answer["result"] == "some"
-    assert denied(answer) == ["threads", "mutex"]
+    assert denied(answer) == ["threads", "mutex", "profiles"]
     feature = row(answer, "features", "threads")
     assert feature["reason"] == "loading: this kernel has no tracepoint sched_wakeup_new"
     assert feature["remedy"] == f"use Linux {OLDEST} or later"

@@ -11,7 +11,8 @@
 #include "features/features.h"
 #include "made_up.h"
 
-extern const struct feature feature_discovery, feature_requests, feature_threads, feature_mutex;
+extern const struct feature feature_discovery, feature_requests, feature_threads, feature_mutex,
+	feature_profiles;
 
 static const struct feature feature_nothing = {
 	.plan = { .name = "nothing", .optional = true },
@@ -155,9 +156,9 @@ static const struct feature feature_nameless = {
 };
 
 const struct feature *const features_table[] = {
-	&feature_discovery,  &feature_requests,          &feature_threads, &feature_mutex,
-	&feature_nothing,    &feature_nothing_to_scrape, &feature_made_up, &feature_counted,
-	&feature_on_request, &feature_nameless,
+	&feature_discovery, &feature_requests,   &feature_threads,           &feature_mutex,
+	&feature_profiles,  &feature_nothing,    &feature_nothing_to_scrape, &feature_made_up,
+	&feature_counted,   &feature_on_request, &feature_nameless,
 };
 const size_t features_len = COUNT(features_table);
 _Static_assert(COUNT(features_table) <= LOADER_FEATURES_MAX,

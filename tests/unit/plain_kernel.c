@@ -16,32 +16,26 @@
 #include "kernel/table.h"
 #include "kernel/view.h"
 #include "kernel/walk.h"
+#include "plain_profiles.h"
 
-#define TABLES 15
 #define FD_FIRST 100 /* a descriptor of a table is its index, and this */
 #define WALKS (WALK_PROCESSES + 1)
 
-struct table {
-	const char *name, *feature;
-	size_t entries, element_bytes; /* of arrays; 0: a list, or a table of keys */
-	unsigned char *bytes;
-	size_t pushed, deleted;
-	uint32_t last;
-};
-
 struct loader {
-	struct table tables[TABLES];
+	struct plain_table tables[PLAIN_TABLES_MAX];
 	struct feature_status features[LOADER_FEATURES_MAX];
 	struct map_sizes sizes;
 	plain_walk_fn walk;
 	void *arg;
 	size_t walks[WALKS];
+	const struct tree_process *processes; /* that the walk over them writes */
+	size_t processes_len;
 };
 
 /* view_open() and table_*() know tables by descriptor only. */
 static struct loader *plain;
 
-static const struct table plain_tables[TABLES] = {
+static const struct plain_table plain_tables[PLAIN_TABLES_MAX] = {
 	{ .name = "trees", .entries = TREES_MAX, .element_bytes = sizeof(struct tree) },
 	{ .name = "user_shares",
 	  .entries = USER_SHARES,
@@ -74,6 +68,7 @@ static const struct table plain_tables[TABLES] = {
 	  .feature = "threads",
 	  .entries = PLAIN_POOLS * PLAIN_SHARDS,
 	  .element_bytes = sizeof(struct pool_waits) },
+	PLAIN_PROFILES_TABLES,
 };
 
 /* --- for tests ------------------------------------------------------------------------------ */
@@ -92,7 +87,7 @@ struct loader *plain_loader_new(unsigned int wanted, plain_walk_fn walk, void *a
 			.name = features_table[i]->plan.name,
 			.on = wanted & 1U << i,
 		};
-	for (size_t i = 0; i < TABLES; i++) {
+	for (size_t i = 0; i < PLAIN_TABLES_MAX && plain_tables[i].name; i++) {
 		const char *feature = plain_tables[i].feature;
 
 		if (feature && !(wanted & 1U << features_find(feature)))
@@ -108,7 +103,7 @@ struct loader *plain_loader_new(unsigned int wanted, plain_walk_fn walk, void *a
 
 void plain_loader_free(struct loader *loader)
 {
-	for (size_t i = 0; i < TABLES; i++)
+	for (size_t i = 0; i < PLAIN_TABLES_MAX; i++)
 		free(loader->tables[i].bytes);
 	free(loader);
 	plain = NULL;
@@ -119,17 +114,22 @@ void plain_feature_off(struct loader *loader, const char *name)
 	loader->features[features_find(name)].on = false;
 }
 
-static struct table *table_find(const struct loader *loader, const char *name)
+struct plain_table *plain_table(const struct loader *loader, const char *name)
 {
 	int fd = loader_map_fd(loader, name);
 
 	cr_assert_geq(fd, 0, "there is no table %s", name);
-	return (struct table *)&loader->tables[fd - FD_FIRST];
+	return (struct plain_table *)&loader->tables[fd - FD_FIRST];
+}
+
+struct plain_table *plain_table_at(int fd)
+{
+	return &plain->tables[fd - FD_FIRST];
 }
 
 void *plain_at(struct loader *loader, const char *name, size_t index)
 {
-	struct table *table = table_find(loader, name);
+	struct plain_table *table = plain_table(loader, name);
 
 	cr_assert_lt(index, table->entries);
 	return table->bytes + index * table->element_bytes;
@@ -137,7 +137,7 @@ void *plain_at(struct loader *loader, const char *name, size_t index)
 
 size_t plain_pushed(const struct loader *loader, const char *name, uint32_t *last)
 {
-	const struct table *table = table_find(loader, name);
+	const struct plain_table *table = plain_table(loader, name);
 
 	*last = table->last;
 	return table->pushed;
@@ -145,12 +145,18 @@ size_t plain_pushed(const struct loader *loader, const char *name, uint32_t *las
 
 size_t plain_deleted(const struct loader *loader, const char *name)
 {
-	return table_find(loader, name)->deleted;
+	return plain_table(loader, name)->deleted;
 }
 
 size_t plain_walks(const struct loader *loader, enum walk walk)
 {
 	return loader->walks[walk];
+}
+
+void plain_processes(struct loader *loader, const struct tree_process *processes, size_t len)
+{
+	loader->processes = processes;
+	loader->processes_len = len;
 }
 
 /* --- exporter/kernel/ ----------------------------------------------------------------------- */
@@ -169,7 +175,7 @@ const struct probe_row *loader_probes(const struct loader *loader, size_t *len)
 
 int loader_map_fd(const struct loader *loader, const char *name)
 {
-	for (int i = 0; i < TABLES; i++)
+	for (int i = 0; i < (int)PLAIN_TABLES_MAX; i++)
 		if (loader->tables[i].name && !strcmp(loader->tables[i].name, name))
 			return FD_FIRST + i;
 	return -ENOENT;
@@ -200,9 +206,11 @@ int loader_walk(struct loader *loader, enum walk walk)
 
 int loader_walk_rows(struct loader *loader, enum walk walk, walk_row_fn row, void *arg)
 {
-	(void)row;
-	(void)arg;
-	return loader_walk(loader, walk);
+	int r = loader_walk(loader, walk);
+
+	for (size_t i = 0; !r && walk == WALK_PROCESSES && i < loader->processes_len; i++)
+		row(arg, &loader->processes[i]);
+	return r;
 }
 
 int loader_walk_some(struct loader *loader, enum walk walk, struct walk_cursor *cursor,
@@ -235,7 +243,7 @@ int view_open(struct view *view, const struct loader *loader, const char *name,
 	      size_t element_bytes)
 {
 	int fd = loader_map_fd(loader, name);
-	const struct table *table;
+	const struct plain_table *table;
 
 	if (fd < 0)
 		return fd;
@@ -256,11 +264,9 @@ void *view_at(struct view *view, size_t index)
 	return index < view->entries ? view->base + index * view->element_bytes : NULL;
 }
 
-int table_delete(int fd, const void *key)
+void *view_all(struct view *view)
 {
-	(void)key;
-	plain->tables[fd - FD_FIRST].deleted++;
-	return 0;
+	return view->base;
 }
 
 int table_push(int fd, uint32_t slot)
@@ -279,7 +285,7 @@ int table_fill(int fd, uint32_t count)
 
 int table_read(int fd, uint32_t index, void *value)
 {
-	const struct table *table = &plain->tables[fd - FD_FIRST];
+	const struct plain_table *table = &plain->tables[fd - FD_FIRST];
 
 	memcpy(value, table->bytes + index * table->element_bytes, table->element_bytes);
 	return 0;

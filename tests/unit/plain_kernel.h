@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "abi/kernel_types.h"
+#include "abi/discovery.h"
 #include "abi/requests.h"
 #include "abi/threads.h"
 #include "kernel/loader.h"
@@ -20,6 +21,15 @@
 #define PLAIN_SHARDS 2U
 #define PLAIN_ENDPOINTS 8U
 #define PLAIN_POOLS 8U
+
+/* A table of bytes; of a map that is none of these only what was done to it is known. */
+struct plain_table {
+	const char *name, *feature;
+	size_t entries, element_bytes; /* of arrays; 0: a list, or a table of keys */
+	unsigned char *bytes;
+	size_t pushed, deleted;
+	uint32_t last;
+};
 
 /* A walk is asked for: what it does to the tables, and what comes of it. */
 typedef int (*plain_walk_fn)(void *arg, enum walk walk);
@@ -34,6 +44,10 @@ void plain_feature_off(struct loader *loader, const char *name);
 /* Element @index of table @name; the test fails if there is none. */
 void *plain_at(struct loader *loader, const char *name, size_t index);
 
+/* Table @name; the test fails if there is none. And the one with this descriptor. */
+struct plain_table *plain_table(const struct loader *loader, const char *name);
+struct plain_table *plain_table_at(int fd);
+
 /* Slots that were given back to list @name: how many, and the last one. */
 size_t plain_pushed(const struct loader *loader, const char *name, uint32_t *last);
 
@@ -42,5 +56,8 @@ size_t plain_deleted(const struct loader *loader, const char *name);
 
 /* How often @walk was asked for. */
 size_t plain_walks(const struct loader *loader, enum walk walk);
+
+/* What the walk over processes meets from now on; borrowed. At first there are none. */
+void plain_processes(struct loader *loader, const struct tree_process *processes, size_t len);
 
 #endif

@@ -92,6 +92,7 @@ static inline struct snapshot sample_snapshot(void)
 	};
 	static const struct probe_row probes[] = { { "requests", "sk_data_ready", 1 },
 						   { "requests", "sock_send_length", 0 } };
+	static const struct profile_row profiles[] = { { "complete", 495 }, { "lost", 1 } };
 	static const struct mutex_row mutexes[] = { { "attached", 3 }, { "replaced", 0 } };
 	static const struct map_row maps[] = { { "endpoints", 2, 512 } };
 	static const struct program_row programs[] = { { "threads_switch", 123456789, 1000 } };
@@ -110,6 +111,8 @@ static inline struct snapshot sample_snapshot(void)
 		.pools_len = 2,
 		.probes = probes,
 		.probes_len = 2,
+		.profiles = profiles,
+		.profiles_len = 2,
 		.mutexes = mutexes,
 		.mutexes_len = 2,
 		.maps = maps,

@@ -116,9 +116,10 @@ Test(config, help_names_all_collectors_and_nothing_else_as_such)
 	cr_expect_not_null(strstr(outcome.out,
 				  "Observe or not: discovery (workload_info and the\n"
 				  "                                    like), requests, threads, "
-				  "nothing_to_scrape (it\n"
-				  "                                    collects nothing), "
-				  "on_request. Default: all of them\n"),
+				  "profiles (off unless asked\n"
+				  "                                    for), nothing_to_scrape (it "
+				  "collects nothing),\n"
+				  "                                    on_request. Default: on\n"),
 			   "%s", outcome.out);
 	cr_expect_null(strchr(outcome.out, '@'));
 }

@@ -428,3 +428,35 @@ Test(ledger, what_was_shown_survives_growth_and_strange_names)
 	cr_expect_eq(strlen(ledger_pools(ledger, &len)->pool), LEDGER_LABEL_LEN - 1);
 	cr_expect_str_eq(ledger_pools(ledger, &len)->workload, "we\"b\n\xff");
 }
+
+/* --- names ---------------------------------------------------------------------------------- */
+
+Test(ledger, tells_what_workloads_are_called)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle web = workload(ledger, "web", "/a"), db = workload(ledger, "db", "/b");
+
+	cr_expect_str_eq(ledger_name(ledger, web), "web");
+	cr_expect_str_eq(ledger_name(ledger, db), "db");
+	cr_expect_str_eq(ledger_name(ledger, LEDGER_OTHER), LEDGER_OTHER_TEXT);
+}
+
+/* Its place is given to another one: the old handle does not tell that one's name. */
+Test(ledger, a_workload_that_is_removed_has_no_name)
+{
+	_cleanup_(ledger_freep) struct ledger *ledger = ledger_new(GRACE);
+	ledger_handle web = workload(ledger, "web", "/a"), db;
+	uint64_t full = ledger_workloads_full(ledger);
+
+	ledger_leave(ledger, web);
+	scrape_nothing(ledger, SECOND);
+	cr_expect_str_eq(ledger_name(ledger, web), "web", "its grace is not over");
+	scrape_nothing(ledger, 2 * SECOND + GRACE);
+	cr_expect_null(ledger_name(ledger, web));
+	db = workload(ledger, "db", "/b");
+	cr_expect_eq(db % LEDGER_WORKLOADS_MAX, web % LEDGER_WORKLOADS_MAX, "it sits there");
+	cr_expect_null(ledger_name(ledger, web));
+	cr_expect_str_eq(ledger_name(ledger, db), "db");
+	cr_expect_null(ledger_name(ledger, UINT32_MAX), "there was none");
+	cr_expect_eq(ledger_workloads_full(ledger), full, "to ask is no use of it");
+}

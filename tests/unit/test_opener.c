@@ -339,6 +339,9 @@ Test(opener, ranges_that_cannot_be_are_not_taken)
 	answer.len = OPENER_RANGES_MAX + 1;
 	cr_expect_eq(opener_ranges(opener, &answer, out), -EPROTO);
 	cr_expect_not(opener_kind.check(&answer));
+	answer.len = OPENER_RANGES_MAX;
+	answer.executable = 2;
+	cr_expect_not(opener_kind.check(&answer));
 }
 
 Test(opener, a_path_without_an_end_gets_one)
@@ -347,6 +350,7 @@ Test(opener, a_path_without_an_end_gets_one)
 
 	memset(&answer, 'x', sizeof(answer));
 	answer.len = 0;
+	answer.executable = 1;
 	cr_expect(opener_kind.check(&answer));
 	cr_expect_eq(strlen(answer.path), OPENER_PATH_LEN - 1);
 }

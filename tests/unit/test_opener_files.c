@@ -90,6 +90,7 @@ Test(opener_files, it_is_opened_under_whatever_name)
 		struct opened opened = file_at(&opening, mapping.at);
 
 		expect_file(&opened, mapping.fd, opening_path(&opening, names[i]));
+		cr_expect_eq(opened.answer.executable, 0);
 		opened_close(&opened);
 		close(mapping.fd);
 		opening_remove(&opening);
@@ -253,11 +254,13 @@ Test(opener_files, an_executable_is_opened_also_when_its_name_is_gone, .timeout 
 	range = program_run(&opening);
 	opened = opened_file(&opening, &range);
 	expect_file(&opened, fd, program);
+	cr_expect_eq(opened.answer.executable, 1);
 	opened_close(&opened);
 	cr_assert_eq(unlink(program), 0);
 	program_copy(&opening);
 	opened = opened_file(&opening, &range);
 	expect_file(&opened, fd, program);
+	cr_expect_eq(opened.answer.executable, 1);
 	opened_close(&opened);
 	close(fd);
 	opening_remove(&opening);

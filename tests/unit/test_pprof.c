@@ -36,6 +36,9 @@ static const struct profile profile = {
 	.time_ns = 1000,
 	.duration_ns = 2000,
 	.period_ns = 10,
+	.samples = 10,
+	.complete = 7,
+	.lost = 4,
 	.files = files,
 	.files_len = LEN(files),
 	.names = names,
@@ -120,6 +123,35 @@ Test(pprof, has_each_frame_once_and_names_those_that_have_one)
 	pprof__profile__free_unpacked(read, NULL);
 }
 
+Test(pprof, tells_of_the_executable_first)
+{
+	struct profile_file others[] = { files[0], files[1] };
+	struct profile own = profile;
+	Pprof__Profile *read;
+
+	others[1].executable = true;
+	own.files = others;
+	read = read_back(&own);
+	cr_assert_eq(read->n_mapping, 2);
+	cr_expect_str_eq(text(read, read->mapping[0]->filename), others[1].path);
+	cr_expect_str_eq(text(read, read->mapping[1]->filename), others[0].path);
+	cr_expect_eq(location(read, read->sample[0]->location_id[0])->mapping_id,
+		     read->mapping[0]->id);
+	cr_expect_eq(location(read, read->sample[0]->location_id[1])->mapping_id,
+		     read->mapping[1]->id);
+	pprof__profile__free_unpacked(read, NULL);
+}
+
+Test(pprof, says_what_is_missing)
+{
+	Pprof__Profile *read = read_back(&profile);
+
+	cr_assert_eq(read->n_comment, 2);
+	cr_expect_str_eq(text(read, read->comment[0]), "complete stacks: 7 of 10");
+	cr_expect_str_eq(text(read, read->comment[1]), "lost samples: 4");
+	pprof__profile__free_unpacked(read, NULL);
+}
+
 /* Or pprof takes one file for the other. */
 Test(pprof, has_files_that_do_not_overlap_and_frames_within_theirs)
 {
@@ -165,6 +197,7 @@ Test(folded, is_a_line_for_each_stack_outermost_first)
 	folded_write(&profile, &out);
 	buffer_char(&out, '\0');
 	cr_expect_str_eq(out.data, "server;worker-#;running;main;work_hard_;libc.so.6+0x1f20 7\n"
-				   "server;worker-#;lock;main;work_hard_;0x7f0000001234 3\n");
+				   "server;worker-#;lock;main;work_hard_;0x7f0000001234 3\n"
+				   "[lost] 4\n");
 	buffer_free(&out);
 }

@@ -178,8 +178,8 @@ static inline uint64_t rounds_of_us(long us)
 /* A listening TCP socket on @address (numeric, either family) and @port, 0 for any free one. */
 static inline int listen_open(const char *address, long port, long backlog)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-				  .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE };
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+				  .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found;
 	char service[16];
 	int fd, on = 1;
@@ -229,7 +229,7 @@ static inline int upstream_connect(long port)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_port = htons((uint16_t)port),
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+				       .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))

@@ -14,7 +14,7 @@ STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 
 @pytest.fixture(scope="module")
 def exporter():
-    with Exporter("--mutex.backend=uprobe") as running:
+    with Exporter("--mutex.backend=uprobe", "--collector.profiles") as running:
         yield running
 
 

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+CPU profiles of programs that are known: whose functions they are, how much each has, and that
+stacks are followed to their ends. (test_profiles_page.py has the page.)
+"""
+
+import os
+import re
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import profiles
+from databases import POSTGRESQL, PostgreSQL
+from profiles import HZ, SIGMAS, sigmas_off, take, take_pprof
+from servers import HttpLoad
+from services import (
+    WORKLOADS,
+    Nginx,
+    Process,
+    Redis,
+    Service,
+    own_copy,
+    program_copy,
+    unique_name,
+    wait_until,
+)
+
+SECONDS = 10
+BURNS = {"most_ns": "burn_most", "some_ns": "burn_some", "least_ns": "burn_least"}
+THROWS = {"throwing_ns": "burn_throwing", "alloca_ns": "burn_alloca", "plain_ns": "burn_plain"}
+
+
+def burned(pid, seconds=0.2):
+    """Waits until a process has had so much more CPU time."""
+    until = profiles.cpu_seconds(pid) + seconds
+    wait_until(lambda: profiles.cpu_seconds(pid) > until, 60, "it has no CPU time")
+
+
+def begun(profiling, function, *arguments, **options):
+    """A profile that is being taken: .result() of what is returned. Its clock runs already."""
+    thread = ThreadPoolExecutor(1)
+    with profiles.statistics():
+        before = profiles.runs(profiling)
+        result = thread.submit(function, profiling, *arguments, **options)
+        wait_until(lambda: profiles.runs(profiling) > before, SECONDS, "no sample is taken")
+    thread.shutdown(wait=False)
+    return result
+
+
+def mangled(path, name):
+    """The one function of a C++ program that is called so, as it is linked."""
+    (found,) = (
+        key
+        for key, text in profiles.symbols(path).items()
+        if re.search(rf"(^|::){name}\(", text) and not re.search(r"[<{]|\.cold", text)
+    )
+    return found
+
+
+# --- how often, and where ---------------------------------------------------------------------------
+
+
+def expect_shares(profile, before, after, functions):
+    """
+    @functions: what each count of the program is called. It is a sample of all slices, of which the
+    program has measured each.
+    """
+    true = profiles.shares(before, after)
+    of_all = sum(profile.calling(name) for name in functions.values())
+    assert of_all >= 0.95 * profile.samples, profile.stacks
+    off = {
+        name: round(sigmas_off(profile.calling(name), of_all, true[key]), 1)
+        for key, name in functions.items()
+    }
+    print(f"samples {profile.samples}, true {true}, off by {off}")
+    assert max(map(abs, off.values())) < SIGMAS, off
+
+
+def test_functions_have_the_shares_of_time_that_they_have_measured(profiling, start):
+    burner = start(Service, "burner", threads=1)
+    profiling.workload_of(burner.port)
+    before = burner.ask("stats")
+    profile = take(profiling, 3, workload=burner.name)
+    expect_shares(profile, before, burner.ask("stats"), BURNS)
+    profile.expect_complete()
+    for function in BURNS.values():
+        alone = profile.where(lambda stack: function in stack.frames)
+        by_main = profile.calling("main", "worker", "slice_burn", function)
+        by_thread = profile.calling("thread_run", "worker", "slice_burn", function)
+        assert by_main + by_thread == alone
+        if function == BURNS["most_ns"]:  # of few samples one of the threads may have none
+            assert by_main > 0 and by_thread > 0
+        spins = profile.where(lambda stack: stack.frames[-2:] == (function, "spin"))
+        assert alone - spins <= max(1, 0.05 * alone)
+
+
+class CpuTime:
+    """What a process has had of it, told at times of the clock of the day."""
+
+    def __init__(self, pid):
+        self.pid, self.told, self.is_over = pid, [], False
+
+    def watch(self):
+        while not self.is_over:
+            self.told.append((time.time(), profiles.cpu_seconds(self.pid)))
+            time.sleep(0.01)
+
+    def at(self, when):
+        return min(self.told, key=lambda told: abs(told[0] - when))[1]
+
+    def between(self, begin, seconds):
+        return self.at(begin + seconds) - self.at(begin)
+
+
+def test_there_are_as_many_samples_as_there_was_cpu_time(profiling, start):
+    burner = start(Service, "burner", threads=1)
+    profiling.workload_of(burner.port)
+    with ThreadPoolExecutor(1) as thread:
+        spent = CpuTime(burner.pid)
+        thread.submit(spent.watch)
+        try:
+            profile = take_pprof(profiling, 3, workload=burner.name)
+        finally:
+            spent.is_over = True
+    expected = HZ * spent.between(profile.began.timestamp(), profile.duration)
+    off = (profile.samples - expected) / expected**0.5
+    print(f"samples {profile.samples}, expected {expected}, off by {off} sigmas")
+    assert abs(off) < SIGMAS
+
+
+def test_functions_of_cpp_have_the_shares_of_time_that_they_have_measured(profiling, start):
+    """They throw through frames, have stacks of changing size, and are called by std::function."""
+    thrower = start(Service, "thrower", threads=1)
+    profiling.workload_of(thrower.port)
+    names = {name: mangled(thrower.path, name) for name in [*THROWS.values(), "work", "spin"]}
+    before = thrower.ask("stats")
+    profile = take(profiling, 3, workload=thrower.name)
+    functions = {key: names[name] for key, name in THROWS.items()}
+    expect_shares(profile, before, thrower.ask("stats"), functions)
+    profile.expect_complete()
+    (run,) = (name for name in profiles.symbols(thrower.path) if "_M_runEv" in name)
+    for function in functions.values():
+        assert profile.calling("main", names["work"], function) > 0
+        assert profile.calling(run, names["work"], function) > 0
+    assert profile.calling(names["burn_alloca"], names["spin"]) > 0
+    thrown = profile.where(
+        lambda stack: stack.calls(names["burn_throwing"]) and "__cxa_throw" in stack.frames
+    )
+    assert thrown > 0
+
+
+# For a Unicode boundary beside letters beyond ASCII the engine gives up its automata, and takes long.
+PATTERN = r"\b(\w+\s+){4}\d\b"
+LINE = "the quick brown fox jümps over the lazy dog\n"
+FILES = 2000
+
+
+class Grep(Process):
+    """ripgrep, a program in Rust, by the child of a process that listens; by two threads."""
+
+    def __init__(self, directory):
+        text = directory / "text"
+        text.write_text(LINE * 20000)
+        for i in range(FILES):
+            os.link(text, directory / f"text{i}")
+        self.shell = unique_name("shell")
+        self.path = program_copy("rg", unique_name("rg"))
+        command = f"{self.path} --count -j 2 '{PATTERN}' {directory}; exit 1"
+        super().__init__(
+            [WORKLOADS / "wrapper", 0, program_copy("dash", self.shell), "-c", command],
+            stdout=subprocess.DEVNULL,
+        )
+
+
+def functions_begin(path):
+    """Where those of a program begin, by its frame information."""
+    text = subprocess.run(
+        ["readelf", "--debug-dump=frames", path], check=True, capture_output=True, text=True
+    ).stdout
+    return {int(begin, 16) for begin in re.findall(r"pc=([0-9a-f]+)\.\.", text)}
+
+
+def test_a_stripped_program_in_rust_has_complete_stacks_and_the_begins_of_its_functions(
+    profiling, start, tmp_path
+):
+    grep = start(Grep, tmp_path)
+    profiling.wait_until(lambda s: s.sum("workload_threads", workload=grep.shell) >= 4)
+    profile = take(profiling, 3, workload=grep.shell)
+    profile.expect_complete()
+    own = f"{Path(grep.path).name}+"
+    frames = {frame for stack in profile.stacks for frame in stack.frames if own in frame}
+    assert frames
+    assert {int(frame.removeprefix(own), 16) for frame in frames} <= functions_begin(grep.path)
+
+
+# --- servers ----------------------------------------------------------------------------------------
+
+
+def nginx(start, directory):
+    server = start(Nginx, directory)
+    start(HttpLoad, server.port, 4)
+    return server
+
+
+def redis(start, directory):
+    server = start(Redis, directory)
+    command = ["redis-benchmark", "-p", server.port, "-c", 4, "-n", 10**9, "-r", 1000, "-q"]
+    start(Process, [*command, "-t", "set,get"], stdout=subprocess.DEVNULL)
+    return server
+
+
+def postgresql(start, directory):
+    server = start(PostgreSQL)
+    script = directory / "script"
+    script.write_text("select sum(i) from generate_series(1, 2000) i;\n")
+    options = ["-n", "-f", script, "-c", 2, "-T", 600, "-h", "127.0.0.1", "-p", server.port]
+    start(
+        Process,
+        [POSTGRESQL / "pgbench", *options, "-U", "postgres", "postgres"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    return server
+
+
+# How each starts, which functions nearly all of its stacks are in, and one that some are in.
+WORKER = ("main", "ngx_master_process_cycle", "ngx_process_events_and_timers")
+BACKEND = ("main", "PostmasterMain", "PostgresMain")
+SERVERS = {
+    "nginx": (nginx, WORKER, "ngx_http_core_run_phases"),
+    "redis": (redis, ("_start", "main"), "processCommand"),
+    "postgresql": (postgresql, BACKEND, "standard_ExecutorRun"),
+}
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_stacks_of_servers_are_complete_and_begin_where_they_do(profiling, start, tmp_path, kind):
+    begin, functions, inside = SERVERS[kind]
+    server = begin(start, tmp_path)
+    workload = profiling.workload_of(server.port)
+    profiling.wait_until(
+        lambda s: s.sum("workload_request_duration_seconds_count", port=server.port) > 100
+    )
+    profile = take(profiling, 3, workload=workload)
+    profile.expect_complete()
+    assert profile.calling(*functions) >= 0.9 * profile.samples
+    assert profile.calling(*functions, inside) > 0
+
+
+# --- what a process becomes -------------------------------------------------------------------------
+
+
+def test_a_process_that_ends_is_in_the_profile_with_its_names(profiling, start):
+    burner = start(Service, "burner")
+    profiling.workload_of(burner.port)
+    profile = begun(profiling, take, 3)
+    burned(burner.pid, 1)
+    burner.stop()
+    seen = profile.result().of(burner.name)
+    seen.expect_complete()
+    assert seen.calling("main", "worker", "spin") >= 0.9 * seen.samples
+
+
+def test_a_process_that_starts_meanwhile_is_in_the_profile(profiling, start):
+    """Until its code has been read, which is looked for every second, its stacks are of none."""
+    profile = begun(profiling, take, 4)
+    burner = start(Service, "burner")
+    seen = profile.result().of(burner.name)
+    assert set(seen.ends()) <= {"[process_unknown]"}
+    assert seen.calling("main", "worker", "spin") > 0.4 * seen.samples
+
+
+def test_a_child_that_is_forked_meanwhile_is_in_the_profile(profiling, start):
+    burner = start(Service, "burner", idle=1)
+    profiling.workload_of(burner.port)
+    profile = begun(profiling, take, 4, workload=burner.name)
+    assert burner.ask("fork")["child"] > 0
+    seen = profile.result()
+    assert set(seen.ends()) <= {"[process_unknown]"}
+    assert seen.calling("main", "commands_obey", "worker", "spin") > 0.4 * seen.samples
+
+
+def test_a_process_that_executes_another_program_has_the_names_of_that(profiling, start):
+    """What was read of the first one is not taken for the code of the second."""
+    burner = start(Service, "burner")
+    profiling.workload_of(burner.port)
+    thrower = own_copy("thrower")
+    profile = begun(profiling, take, 4)
+    burned(burner.pid)
+    burner.process.stdin.write(f"become {thrower}\n")
+    burner.process.stdin.flush()
+    assert burner.process.stdout.readline().startswith("ready")
+    seen = profile.result()
+    before, after = (
+        profiles.Profile([stack for stack in seen.stacks if stack.pool == path.name])
+        for path in (burner.path, thrower)
+    )
+    before.expect_complete()
+    assert before.calling("main", "worker", "spin") >= 0.9 * before.samples
+    assert set(after.ends()) <= {"[process_unknown]"}
+    work = mangled(thrower, "work")
+    assert after.calling(work) >= 0.9 * after.where(lambda stack: stack.is_complete)
+    assert after.calling(work) > 0.3 * after.samples > 0
+    assert not after.calling("worker")
+
+
+def test_a_program_whose_file_is_another_now_has_its_own_names(profiling, start):
+    burner = start(Service, "burner")
+    profiling.workload_of(burner.port)
+    burner.path.unlink()
+    os.link(WORKLOADS / "thrower", burner.path)
+    profile = take(profiling, 2, workload=burner.name)
+    profile.expect_complete()
+    assert profile.calling("main", "worker", "spin") >= 0.9 * profile.samples
