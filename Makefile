@@ -87,6 +87,10 @@ WORKLOADS += $(BUILD)/workloads/locker_musl $(BUILD)/workloads/locker_static
 WORKLOADS += $(patsubst tests/workloads/%.cpp,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.cpp))
 endif
 
+# Stacks of programs that run, by the exporter's code and by libdwfl: for a live test.
+STACKS := $(BUILD)/unwind_stacks
+STACKS_OBJECTS := $(patsubst %,$(BUILD)/tests/unwind/%.o,stacks sampling ours theirs)
+
 # A suite fails as well if it leaves something behind.
 GUARD  := $(PYTHON) -B tests/guard.py
 CACHED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache
@@ -160,7 +164,7 @@ test-all: deps-test deps-lint deps-kernels deps-deb ## everything; takes two hou
 
 # What two tests that run beside each other may need. The rest is built by the tests that need it.
 test-built:
-	$(Q)$(MAKE) --no-print-directory --jobs=$(CPUS) all asan bpf-all tools $(WORKLOADS)
+	$(Q)$(MAKE) --no-print-directory --jobs=$(CPUS) all asan bpf-all tools $(WORKLOADS) $(STACKS)
 
 # --- BPF programs ---------------------------------------------------------------------------------
 
@@ -306,6 +310,20 @@ $(BUILD)/unwind_oracle: tests/unwind/oracle.c $(patsubst %.c,$(BUILD)/%.o,$(wild
 	$(if $(Q),@echo "  CC     $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $^ -ldw -lelf -o $@
 
+# It takes of the exporter what it uses.
+$(BUILD)/tests/unwind/%.o: tests/unwind/%.c Makefile | $(BUILD)/version.h $(SKELETONS) $(PROTO:=.h)
+	$(if $(Q),@echo "  CC     $@")
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -I$(BUILD) -Itests/unwind -MMD -MP -c $< -o $@
+
+$(BUILD)/exporter.a: $(filter-out $(BUILD)/exporter/app/main.o,$(OBJECTS))
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(STACKS): $(STACKS_OBJECTS) $(BUILD)/exporter.a
+	$(if $(Q),@echo "  LINK   $@")
+	$(Q)$(CC) $^ -ldw $(LIBS) -o $@
+
 .PHONY: test-unwind
 test-unwind: $(BUILD)/unwind_oracle ## unwind tables of every program and library of this machine, by libdw's word
 	$(Q)$(GUARD) --processes $(BUILD)/unwind_oracle $(wildcard /usr/bin /usr/sbin /usr/lib /usr/libexec)
@@ -333,7 +351,7 @@ fuzz: deps-test ## the same for longer (FUZZ_SECONDS=600 for each target, FUZZ_R
 test-bpf: bpf-all all ## machine tests: every program through the kernel's verifier
 	$(Q)$(PYTEST) tests/bpf
 
-test-live: all asan $(WORKLOADS) ## live tests against real servers on this kernel
+test-live: all asan $(WORKLOADS) $(STACKS) ## live tests against real servers on this kernel
 	$(Q)$(call beside,tests/live)
 
 test-live-syscall: export WORKLOAD_EXPORTER_FLAGS = --requests.backend=syscall
@@ -412,7 +430,7 @@ tools: $(TOOLS)/installed
 test-dashboards: all tools $(WORKLOADS) ## dashboards, rules and alerts against a real Prometheus
 	$(Q)$(call beside,tests/dashboards)
 
-test-services: all asan tools $(WORKLOADS) ## test-live and test-dashboards, beside each other
+test-services: all asan tools $(WORKLOADS) $(STACKS) ## test-live and test-dashboards, beside each other
 	$(Q)$(call beside,tests/live tests/dashboards)
 
 workloads: $(WORKLOADS)
@@ -522,4 +540,4 @@ deb: ## build a Debian package, build/deb/*.deb
 	$(Q)scripts/debian/build.sh $(BUILD)/deb '$(VERSION)'
 
 -include $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:$(BUILD)/fuzz/%=$(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.d)
--include $(OBJECTS:.o=.d) $(SOURCES:%.c=$(BUILD)/asan/%.d) $(UNIT_OBJECTS:.o=.d) $(WORKLOADS:=.d) $(wildcard $(BUILD)/bpf/*/*.d)
+-include $(OBJECTS:.o=.d) $(SOURCES:%.c=$(BUILD)/asan/%.d) $(UNIT_OBJECTS:.o=.d) $(WORKLOADS:=.d) $(STACKS_OBJECTS:.o=.d) $(wildcard $(BUILD)/bpf/*/*.d)
