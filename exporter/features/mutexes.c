@@ -266,8 +266,7 @@ static void process_meet(void *arg, const struct tree_process *identity)
 	if (identity->tid && identity->tid != identity->tgid)
 		return; /* one more thread of the same process */
 	HASH_FIND(hh, mutexes->processes, &identity->tgid, sizeof(identity->tgid), process);
-	if (process && (process->identity.start_ns != identity->start_ns ||
-			process->identity.exec_id != identity->exec_id)) {
+	if (process && !walk_process_is(&process->identity, identity)) {
 		process_remove(mutexes, process);
 		process = NULL;
 	}

@@ -40,6 +40,13 @@ struct walk_program {
 /* What the program of WALK_PROCESSES writes; the other walks write nothing. */
 typedef void (*walk_row_fn)(void *arg, const struct tree_process *process);
 
+/* Whether two rows with the same number are the same program of the same process: that number was
+ * not given to another one meanwhile, and it has not called exec. */
+static inline bool walk_process_is(const struct tree_process *a, const struct tree_process *b)
+{
+	return a->start_ns == b->start_ns && a->exec_id == b->exec_id;
+}
+
 /* Zeroed: none. */
 struct walks {
 	const struct walk_program *programs[WALK_PROGRAMS_MAX]; /* in the order in which they run */

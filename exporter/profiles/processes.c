@@ -124,19 +124,13 @@ static void process_add(struct processes *processes, const struct tree_process *
 		free(process);
 }
 
-static bool process_is(const struct process *process, const struct tree_process *identity)
-{
-	return process->identity.start_ns == identity->start_ns &&
-	       process->identity.exec_id == identity->exec_id;
-}
-
 struct process *processes_find(const struct processes *processes,
 			       const struct tree_process *identity)
 {
 	struct process *process;
 
 	HASH_FIND(hh, processes->by_tgid, &identity->tgid, sizeof(identity->tgid), process);
-	return process && process_is(process, identity) ? process : NULL;
+	return process && walk_process_is(&process->identity, identity) ? process : NULL;
 }
 
 struct walk_now {
@@ -155,7 +149,7 @@ static void process_meet(void *arg, const struct tree_process *identity)
 	if (identity->tid != identity->tgid)
 		return; /* one more thread, or its leader has ended: its code cannot be read */
 	HASH_FIND(hh, processes->by_tgid, &identity->tgid, sizeof(identity->tgid), process);
-	if (process && !process_is(process, identity)) {
+	if (process && !walk_process_is(&process->identity, identity)) {
 		process_remove(processes, process, walk->now_ns);
 		process = NULL;
 	}

@@ -14,13 +14,14 @@
 
 #include "abi/discovery.h"
 #include "abi/unwind.h"
+#include "base/units.h"
 #include "kernel/loader.h"
 #include "kernel/view.h"
 #include "profiles/files.h"
 
 /* How often the code of one process is read at most, and where that has failed. */
-#define PROCESS_READ_NS 1000000000ULL
-#define PROCESS_AGAIN_NS (10 * 1000000000ULL)
+#define PROCESS_READ_NS NS_PER_S
+#define PROCESS_AGAIN_NS (10 * NS_PER_S)
 
 struct process {
 	struct tree_process identity;

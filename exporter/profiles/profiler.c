@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "exposition/gzip.h"
 #include "kernel/clocks.h"
 #include "profiles/folded.h"
@@ -21,11 +22,11 @@
 #include "profiles/wanted.h"
 
 #define PROGRAM "profiles_sample"
-#define TICK_NS 1000000000ULL /* between two looks for processes and samples */
-#define SETTLE_NS (3 * 1000000000ULL) /* for reading code before the first sample */
-#define IDLE_NS (60 * 1000000000ULL) /* what was read stays so long after the last profile */
-#define LATE_NS 100000000ULL /* for the last samples, where a set cannot be read at once */
-#define PERIOD_NS (1000000000ULL / CLOCK_HZ)
+#define TICK_NS NS_PER_S /* between two looks for processes and samples */
+#define SETTLE_NS (3 * NS_PER_S) /* for reading code before the first sample */
+#define IDLE_NS (60 * NS_PER_S) /* what was read stays so long after the last profile */
+#define LATE_NS (100 * NS_PER_MS) /* for the last samples, where a set cannot be read at once */
+#define PERIOD_NS (NS_PER_S / CLOCK_HZ)
 #define ANSWER_BYTES_MAX (16U << 20)
 
 enum run_state { RUN_SETTLES, RUN_SAMPLES, RUN_NAMES };
@@ -36,7 +37,7 @@ struct run {
 	struct http_later *later;
 	struct recording *recording;
 	enum run_state state;
-	int ended; /* -errno: the recording could not be ended */
+	int error; /* -errno: there is no profile */
 	bool folded;
 	uint64_t wanted_ns; /* how long */
 	uint64_t until_ns; /* the end of the state, at the latest */
@@ -167,7 +168,7 @@ static int profile_write(struct run *run, struct buffer *out)
 		.duration_ns = run->until_ns - run->begun_ns,
 		.period_ns = PERIOD_NS,
 	};
-	int r = run->ended;
+	int r = run->error;
 
 	if (!r)
 		r = recording_profile(run->recording, &run->profiler->survey.files, &profile);
@@ -254,15 +255,6 @@ static void names_next(struct run *run)
 
 /* --- a profile ------------------------------------------------------------------------------ */
 
-/* 503: there is no profile. */
-static void run_refuse(struct run *run)
-{
-	struct http_later *later = run->later;
-
-	run_free(run);
-	http_later_answer(later, NULL);
-}
-
 static void run_sample(struct run *run, uint64_t now_ns)
 {
 	struct timespec now;
@@ -271,14 +263,16 @@ static void run_sample(struct run *run, uint64_t now_ns)
 	if (sets_take(&run->profiler->sets, sample_take, run->profiler))
 		return; /* once more, in the next turn of the loop */
 	clock_gettime(CLOCK_REALTIME, &now);
-	run->time_ns = (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+	run->time_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 	run->begun_ns = now_ns;
 	run->until_ns = now_ns + run->wanted_ns;
 	run->lost = sets_lost(&run->profiler->sets);
 	run->state = RUN_SAMPLES;
 	clock_set(run->profiler);
-	if (!run->profiler->clock)
-		run_refuse(run);
+	if (!run->profiler->clock) {
+		run->error = -EIO;
+		run_answer(run);
+	}
 }
 
 static void run_end(struct run *run, uint64_t now_ns)
@@ -291,8 +285,8 @@ static void run_end(struct run *run, uint64_t now_ns)
 	run->until_ns = now_ns;
 	run->state = RUN_NAMES;
 	clock_set(profiler);
-	run->ended = recording_end(run->recording);
-	if (run->ended)
+	run->error = recording_end(run->recording);
+	if (run->error)
 		run_answer(run);
 }
 
@@ -390,7 +384,7 @@ static struct run *run_new(struct profiler *profiler, const struct wanted *wante
 		return NULL;
 	run->profiler = profiler;
 	run->folded = wanted->folded;
-	run->wanted_ns = wanted->seconds * 1000000000ULL;
+	run->wanted_ns = wanted->seconds * NS_PER_S;
 	run->begun_ns = clock_monotonic_ns();
 	run->until_ns = run->begun_ns + SETTLE_NS;
 	run->recording = recording_new(wanted->workload);

@@ -6,9 +6,10 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 
 /* A program is in a set for microseconds; longer only while its virtual CPU stands still. */
-#define LEAVE_NS 2000000ULL
+#define LEAVE_NS (2 * NS_PER_MS)
 
 int sets_open(struct sets *sets, const struct loader *loader)
 {

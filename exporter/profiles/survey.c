@@ -8,10 +8,11 @@
 
 #include "abi/profiles.h"
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "base/utf8.h"
 
-#define OPENER_NS 1000000000ULL
-#define PARSER_NS 5000000000ULL
+#define OPENER_NS NS_PER_S
+#define PARSER_NS (5 * NS_PER_S)
 #define VDSO_BYTES 16384U /* as the kernel maps it: two to four pages */
 
 /* --- a process is known --------------------------------------------------------------------- */
@@ -167,6 +168,12 @@ static void wish_end(struct survey *survey, int result)
 	survey->step = SURVEY_RESTS;
 }
 
+static void wish_addresses(const struct survey_wish *wish, uint64_t *addresses)
+{
+	for (size_t i = 0; i < wish->len; i++)
+		addresses[i] = frame_address(wish->frames[i]);
+}
+
 static void names_ask(struct survey *survey, uint64_t now_ns)
 {
 	union parser_shared *shared = helper_shared(survey->parser);
@@ -182,8 +189,7 @@ static void names_ask(struct survey *survey, uint64_t now_ns)
 	if (wish->len > NAMES_MAX)
 		wish->len = NAMES_MAX;
 	question.len = (uint32_t)wish->len;
-	for (size_t i = 0; i < wish->len; i++)
-		shared->names.addresses[i] = frame_address(wish->frames[i]);
+	wish_addresses(wish, shared->names.addresses);
 	survey->step = SURVEY_NAMES;
 	survey->asked = wish;
 	r = helper_ask_with(survey->parser, &question, file->fd, now_ns + PARSER_NS);
@@ -255,11 +261,11 @@ static void names_take(struct survey *survey, const struct parser_answer *answer
 	if (!wish)
 		return; /* it was given up */
 	addresses = calloc(wish->len + 1, sizeof(*addresses));
-	for (size_t i = 0; addresses && i < wish->len; i++)
-		addresses[i] = frame_address(wish->frames[i]);
-	if (addresses)
+	if (addresses) {
+		wish_addresses(wish, addresses);
 		r = parsed_names(answer, helper_shared(survey->parser), addresses, wish->len,
 				 &wish->names);
+	}
 	wish_end(survey, r);
 }
 

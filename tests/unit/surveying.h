@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "features/features.h"
+#include "helping.h"
 #include "plain_profiles.h"
 #include "profiles/survey.h"
 #include "stored.h"
@@ -199,21 +200,6 @@ struct surveying {
 	size_t len;
 };
 
-static inline struct helper *surveying_help(const struct helper_kind *kind, const void *arg)
-{
-	static const struct user nobody_else;
-	const struct helper_options options = {
-		.kind = kind,
-		.arg = arg,
-		.user = &nobody_else,
-		.sandbox = SANDBOX_OFF, /* a sanitizer's own calls are not on its list */
-	};
-	struct helper *helper = NULL;
-
-	cr_assert_eq(helper_start(&options, &helper), 0);
-	return helper;
-}
-
 static inline struct script *script_new(void)
 {
 	void *script = mmap(NULL, sizeof(struct script), PROT_READ | PROT_WRITE,
@@ -233,8 +219,8 @@ static inline void script_help(struct script *script, struct helper_kind kinds[s
 	kinds[1].answer = script_parse;
 	if (last)
 		kinds[0].worker = kinds[1].worker = NULL;
-	*opener = surveying_help(&kinds[0], script);
-	*parser = surveying_help(&kinds[1], script);
+	*opener = helping_start(&kinds[0], script);
+	*parser = helping_start(&kinds[1], script);
 }
 
 static inline struct loader *surveying_loader(void)
@@ -275,30 +261,16 @@ static inline struct surveying *surveying_new_real(void)
 	struct surveying *surveying = calloc(1, sizeof(*surveying));
 
 	cr_assert_not_null(surveying);
-	surveying->opener = surveying_help(&opener_kind, "/proc");
-	surveying->parser = surveying_help(&parser_kind, NULL);
+	surveying->opener = helping_start(&opener_kind, "/proc");
+	surveying->parser = helping_start(&parser_kind, NULL);
 	surveying_open(surveying);
 	return surveying;
 }
 
-static inline pid_t surveying_child(void)
-{
-	pid_t pid = fork();
-
-	cr_assert_geq(pid, 0);
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test fails */
-	for (;;)
-		pause();
-}
-
 static inline void surveying_end(struct surveying *surveying, size_t process)
 {
-	if (surveying->children[process]) {
-		kill(surveying->children[process], SIGKILL);
-		waitpid(surveying->children[process], NULL, 0);
-	}
+	if (surveying->children[process])
+		helping_end(surveying->children[process]);
 	surveying->children[process] = 0;
 }
 
@@ -320,7 +292,7 @@ static inline void surveying_free(struct surveying *surveying)
 static inline struct tree_process *surveying_add(struct surveying *surveying)
 {
 	size_t at = surveying->len++;
-	pid_t pid = surveying_child();
+	pid_t pid = helping_child();
 
 	cr_assert_lt(at, SURVEY_PROCESSES);
 	surveying->children[at] = pid;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "features/features.h"
 #include "helpers/helper.h"
+#include "helping.h"
 #include "made_up.h"
 #include "plain_kernel.h"
 
@@ -41,20 +42,6 @@ static const struct helper_kind echoes = {
 	.check = is_less_than_nine,
 };
 
-static struct helper *start(const struct helper_kind *kind, const int *result)
-{
-	const struct helper_options options = {
-		.kind = kind,
-		.arg = result,
-		.user = &nobody_else,
-		.sandbox = SANDBOX_OFF, /* a sanitizer's own calls are not on its list */
-	};
-	struct helper *helper = NULL;
-
-	cr_assert_eq(helper_start(&options, &helper), 0);
-	return helper;
-}
-
 static int ask(struct helper *helper, uint64_t question, uint64_t *answer)
 {
 	struct pollfd readable = { .fd = helper_fd(helper), .events = POLLIN };
@@ -67,7 +54,7 @@ static int ask(struct helper *helper, uint64_t question, uint64_t *answer)
 Test(helper, it_answers_from_memory_of_its_own)
 {
 	static const int right = 0;
-	_cleanup_(helper_stopp) struct helper *helper = start(&echoes, &right);
+	_cleanup_(helper_stopp) struct helper *helper = helping_start(&echoes, &right);
 	uint64_t answer = 77;
 
 	cr_expect(helper_is_ready(helper));
@@ -84,7 +71,7 @@ Test(helper, it_answers_from_memory_of_its_own)
 Test(helper, it_tells_why_there_is_no_answer)
 {
 	static const int wrong = -ENOENT;
-	_cleanup_(helper_stopp) struct helper *helper = start(&echoes, &wrong);
+	_cleanup_(helper_stopp) struct helper *helper = helping_start(&echoes, &wrong);
 	uint64_t answer = 77;
 
 	cr_expect_eq(ask(helper, 3, &answer), -ENOENT);

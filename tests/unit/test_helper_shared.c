@@ -10,13 +10,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "helpers/helper.h"
+#include "helping.h"
 #include "passed.h"
 
 #define SECOND 1000000000ULL
 #define SHARED_BYTES (80U << 20)
 #define ROUNDS 1000
-
-static const struct user nobody_else;
 
 enum what { WRITE, READ, HANG, PASS, REFUSE, LOOK, END };
 
@@ -72,19 +71,6 @@ static bool any(void *answer)
 
 static const struct helper_kind sharing = KIND(false), passing = KIND(true);
 
-static struct helper *start(const struct helper_kind *kind)
-{
-	const struct helper_options options = {
-		.kind = kind,
-		.user = &nobody_else,
-		.sandbox = SANDBOX_OFF, /* a sanitizer's own calls are not on its list */
-	};
-	struct helper *helper = NULL;
-
-	cr_assert_eq(helper_start(&options, &helper), 0);
-	return helper;
-}
-
 static int take(struct helper *helper, uint64_t *answer, int *fd)
 {
 	struct pollfd readable = { .fd = helper_fd(helper), .events = POLLIN };
@@ -126,7 +112,7 @@ static void replace(struct helper *helper, enum what what, uint64_t place, uint6
 
 Test(helper_shared, both_see_what_the_other_has_written)
 {
-	_cleanup_(helper_stopp) struct helper *helper = start(&sharing);
+	_cleanup_(helper_stopp) struct helper *helper = helping_start(&sharing, NULL);
 	volatile uint64_t *shared = helper_shared(helper);
 
 	cr_assert_not_null(helper_shared(helper));
@@ -142,7 +128,7 @@ Test(helper_shared, both_still_do_after_a_worker_was_replaced)
 	static const enum what ways[] = { HANG, END };
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
-		_cleanup_(helper_stopp) struct helper *helper = start(&sharing);
+		_cleanup_(helper_stopp) struct helper *helper = helping_start(&sharing, NULL);
 		volatile uint64_t *shared = helper_shared(helper);
 
 		told(helper, WRITE, 1, 5);
@@ -157,7 +143,7 @@ Test(helper_shared, both_still_do_after_a_worker_was_replaced)
 
 Test(helper_shared, its_pages_can_be_given_back)
 {
-	_cleanup_(helper_stopp) struct helper *helper = start(&sharing);
+	_cleanup_(helper_stopp) struct helper *helper = helping_start(&sharing, NULL);
 	volatile uint64_t *shared = helper_shared(helper);
 
 	told(helper, WRITE, 1, 5);
@@ -172,8 +158,8 @@ Test(helper_shared, its_pages_can_be_given_back)
 /* Else it could write what the other answers. */
 Test(helper_shared, another_helper_has_none_of_it)
 {
-	_cleanup_(helper_stopp) struct helper *helper = start(&sharing);
-	_cleanup_(helper_stopp) struct helper *other = start(&sharing);
+	_cleanup_(helper_stopp) struct helper *helper = helping_start(&sharing, NULL);
+	_cleanup_(helper_stopp) struct helper *other = helping_start(&sharing, NULL);
 	uint64_t own = (uintptr_t)helper_shared(helper), others = (uintptr_t)helper_shared(other);
 
 	cr_expect_eq(told(helper, LOOK, 0, own), 0);
@@ -187,7 +173,7 @@ Test(helper_shared, a_kind_without_has_none)
 
 	kind.shared_bytes = 0;
 	{
-		_cleanup_(helper_stopp) struct helper *helper = start(&kind);
+		_cleanup_(helper_stopp) struct helper *helper = helping_start(&kind, NULL);
 
 		cr_expect_null(helper_shared(helper));
 		cr_expect_eq(helper_shared_clear(helper), 0);
@@ -211,7 +197,7 @@ static int pass(struct helper *helper, enum what what, int file, int *fd)
 Test(helper_shared, descriptors_go_to_a_helper_and_come_back)
 {
 	_cleanup_(cleanup_close) int file = passed_file();
-	_cleanup_(helper_stopp) struct helper *helper = start(&passing);
+	_cleanup_(helper_stopp) struct helper *helper = helping_start(&passing, NULL);
 	size_t before = passed_open();
 	int fd;
 
@@ -228,7 +214,7 @@ Test(helper_shared, descriptors_go_to_a_helper_and_come_back)
 Test(helper_shared, an_answer_that_is_taken_without_its_descriptor_leaves_none)
 {
 	_cleanup_(cleanup_close) int file = passed_file();
-	_cleanup_(helper_stopp) struct helper *helper = start(&passing);
+	_cleanup_(helper_stopp) struct helper *helper = helping_start(&passing, NULL);
 	const struct question question = { .what = PASS };
 	struct pollfd readable = { .fd = helper_fd(helper), .events = POLLIN };
 	size_t before = passed_open();

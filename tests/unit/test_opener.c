@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "helping.h"
 #include "opening.h"
 
 /* --- what is mapped ------------------------------------------------------------------------- */
@@ -240,22 +241,6 @@ Test(opener, what_is_no_question_has_no_answer)
 
 /* --- the helper ----------------------------------------------------------------------------- */
 
-static const struct user nobody_else;
-
-static struct helper *start(void)
-{
-	const struct helper_options options = {
-		.kind = &opener_kind,
-		.arg = "/proc",
-		.user = &nobody_else,
-		.sandbox = SANDBOX_OFF, /* a sanitizer's own calls are not on its list */
-	};
-	struct helper *helper = NULL;
-
-	cr_assert_eq(helper_start(&options, &helper), 0);
-	return helper;
-}
-
 static int told(struct helper *opener, struct opener_question question,
 		struct opener_answer *answer, int *fd)
 {
@@ -286,7 +271,7 @@ static void map_one(void *arg)
 
 Test(opener, a_process_of_its_own_tells_ranges_and_gives_their_files)
 {
-	_cleanup_(helper_stopp) struct helper *opener = start();
+	_cleanup_(helper_stopp) struct helper *opener = helping_start(&opener_kind, "/proc");
 	struct opening opening = opening_make();
 	struct mapping mapping = { .at = opening_reserve(2), .fd = opening_file(&opening, "one") };
 	struct opened opened = { .fd = -1 };
@@ -325,7 +310,7 @@ Test(opener, ranges_that_cannot_be_are_not_taken)
 		{ .begin = 30, .end = 40, .inode = 3, .zero = 1 },
 		{ .begin = 30, .end = 40, .kind = OPENER_RANGE_KINDS },
 	};
-	_cleanup_(helper_stopp) struct helper *opener = start();
+	_cleanup_(helper_stopp) struct helper *opener = helping_start(&opener_kind, "/proc");
 	struct opener_range *shared = helper_shared(opener), out[OPENER_RANGES_MAX];
 	struct opener_answer answer = { .len = 2 };
 

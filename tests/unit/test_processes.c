@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "features/features.h"
+#include "helping.h"
 #include "plain_profiles.h"
 #include "profiles/processes.h"
 #include "stored.h"
@@ -104,24 +105,6 @@ static int herd_tell(struct herd *herd, struct process *process, uint64_t begin,
 	return herd_tell_these(herd, process, ranges, len);
 }
 
-static pid_t child_start(void)
-{
-	pid_t pid = fork();
-
-	cr_assert_geq(pid, 0);
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test fails */
-	for (;;)
-		pause();
-}
-
-static void child_end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
 /* --- which there are ---------------------------------------------------------------------------
  */
 
@@ -204,7 +187,7 @@ Test(processes, are_others_after_exec_and_where_a_number_is_given_anew)
 Test(processes, are_told_their_slot_by_the_process_itself)
 {
 	struct herd *herd = herd_new();
-	pid_t pid = child_start();
+	pid_t pid = helping_child();
 	struct tree_process *met = herd_add(herd, (uint32_t)pid);
 	const struct process_code *code;
 	struct process *process;
@@ -225,7 +208,7 @@ Test(processes, are_told_their_slot_by_the_process_itself)
 	cr_expect_eq(code->ranges[2].begin, 102);
 	cr_expect_eq(code->ranges[2].end, 103);
 	cr_expect_eq(code->seq, 2, "even, and another one than before");
-	child_end(pid);
+	helping_end(pid);
 	herd_free(herd);
 }
 
@@ -376,7 +359,7 @@ Test(processes, are_read_again_where_they_have_missed_and_not_too_often)
 Test(processes, are_what_runs_under_their_number)
 {
 	struct herd *herd = herd_new();
-	pid_t pid = child_start();
+	pid_t pid = helping_child();
 	struct tree_process *met = herd_add(herd, (uint32_t)pid);
 	const struct code_range range = { .begin = 1, .end = 2 };
 	struct process *process;
@@ -387,7 +370,7 @@ Test(processes, are_what_runs_under_their_number)
 	pidfd = process_open(process);
 	cr_assert_geq(pidfd, 0);
 	cr_expect_eq(fcntl(pidfd, F_GETFD), FD_CLOEXEC);
-	child_end(pid);
+	helping_end(pid);
 	cr_expect_eq(process_tell(&herd->processes, process, pidfd, &range, 1, NULL, 0), -ESRCH);
 	cr_expect_eq(process->slot, 0);
 	cr_expect_eq(processes_slots(&herd->processes), 0, "it is given back");
@@ -472,7 +455,7 @@ Test(processes, leave_files_to_profiles_that_began_before_they_called_exec)
 Test(processes, that_are_forgotten_have_no_slot)
 {
 	struct herd *herd = herd_new();
-	pid_t pid = child_start();
+	pid_t pid = helping_child();
 	struct tree_process *met = herd_add(herd, (uint32_t)pid);
 	struct process *process;
 	uint32_t slot;
@@ -488,6 +471,6 @@ Test(processes, that_are_forgotten_have_no_slot)
 	cr_assert_eq(herd_look(herd, NOW), 0);
 	cr_assert_eq(herd_tell(herd, herd_find(herd, met), 100, 1), 0);
 	cr_expect_eq(herd_code(herd, slot)->owner, plain_slot(herd->loader, pid).owner);
-	child_end(pid);
+	helping_end(pid);
 	herd_free(herd);
 }
