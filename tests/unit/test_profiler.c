@@ -273,8 +273,7 @@ Test(profiler, takes_what_was_sampled_last)
 	surveying_map(&ps->helped, 0, ADDRESS, 5);
 	profiler_site_meet(ps);
 	ps->helped.script->held = true;
-	fd = profiler_site_ask(ps, "seconds=1&format=folded");
-	serve(&ps->site, -1, 0, now_ms() + 500);
+	fd = profiler_site_ask(ps, "seconds=1&format=folded"); /* the first look */
 	PROFILER_SITE_UNTIL(ps, ps->helped.script->parser.len == 1);
 	serve(&ps->site, -1, 0, now_ms() + 500);
 	ps->helped.script->held = false;
