@@ -75,7 +75,7 @@ PROTO   := $(patsubst %.proto,$(BUILD)/proto/%.pb-c,$(notdir $(PROTOS)))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(PROTO:=.o)
 # What the unit tests are linked with: all that makes no system call of BPF. In place of the rest
 # is tests/unit/plain_kernel.c, and of the tables of features and commands their own.
-PURE    := $(filter-out exporter/app/main.c exporter/app/say.c exporter/commands/check.c \
+PURE    := $(filter-out $(patsubst %,exporter/app/%.c,main measuring profile say) exporter/commands/check.c \
              exporter/commands/table.c exporter/features/mutexes.c exporter/features/features.c \
              exporter/kernel/%,$(SOURCES)) $(patsubst %,exporter/kernel/%.c,kernel quotas trees refusal)
 UNIT    := $(wildcard tests/unit/*.c)

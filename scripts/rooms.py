@@ -65,7 +65,7 @@ ROOMS = {
     "exporter/app": [
         "exporter/base", "exporter/model", "exporter/security", "exporter/helpers", "exporter/kernel",
         "exporter/registry", "exporter/features", "exporter/collect", "exporter/exposition", "exporter/http",
-        "exporter/commands", "exporter/config",
+        "exporter/commands", "exporter/config", "exporter/profiles",
     ],
 }  # fmt: skip
 # What one room alone knows of the libraries and of the system.
@@ -83,6 +83,7 @@ CALLED_BACK = {
     "exporter/http/page.h": "gone http_page_fn",
     "exporter/features/mutexes.h": "mutexes_note_fn",
     "exporter/web/guard.h": "say",
+    "exporter/profiles/profiler.h": "profiler_taken_fn",
     # Rows of a table.
     "exporter/base/command.h": "run",
     "exporter/base/flag.h": "set show",

@@ -97,20 +97,20 @@ static uint64_t capabilities_of_feature(const struct features *features, size_t 
 }
 
 int confine_enter(struct confinement *confinement, struct kernel *kernel,
-		  const struct features *features, const struct log *log)
+		  const struct features *features, const struct needs *own, const struct log *log)
 {
-	const struct needs *needs[LOADER_FEATURES_MAX + 1] = { NULL };
+	const struct needs *needs[LOADER_FEATURES_MAX + 2] = { own };
 	uint64_t keep = capabilities_needed(kernel);
-	size_t needs_len = 0;
+	size_t needs_len = own ? 1 : 0;
 	int r;
 
 	for (size_t id = 0; id < features_len; id++) {
-		const struct needs *own = features_needs(features, id);
+		const struct needs *more = features_needs(features, id);
 
-		if (!own)
+		if (!more)
 			continue;
-		needs[needs_len++] = own;
-		keep |= capabilities_of_feature(features, id, own, keep);
+		needs[needs_len++] = more;
+		keep |= capabilities_of_feature(features, id, more, keep);
 	}
 	r = capabilities_drop(keep, &confinement->user);
 	if (r) {

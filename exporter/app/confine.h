@@ -43,10 +43,10 @@ int confine_prepare(struct confinement *confinement, const struct confine_option
 /*
  * Drops the capabilities but for those without which this kernel does not let @kernel be read,
  * becomes the user and enters the sandbox; what those of @features that are on need besides is
- * kept. 0, or -errno: then the process must end.
+ * kept, and the system calls of @own, if it is not NULL. 0, or -errno: then the process must end.
  */
 int confine_enter(struct confinement *confinement, struct kernel *kernel,
-		  const struct features *features, const struct log *log);
+		  const struct features *features, const struct needs *own, const struct log *log);
 
 /*
  * Whether the namer still lives; call it when its descriptor is readable, and no more once it is

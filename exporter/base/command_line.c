@@ -10,6 +10,8 @@
 #include "base/cleanup.h"
 
 #define FLAGS_FIRST 32
+#define LETTERS_BYTES 64
+#define LONG_FLAG 1 /* what getopt_long tells of one; not 0, by which it tells an unknown one */
 
 static bool known_grow(struct command_line *line)
 {
@@ -82,7 +84,7 @@ static int refuse_flag(const struct command_line *line, const char *argument, in
 	help_of(line, help, sizeof(help));
 	if (result == ':')
 		return refuse(line, err, "flag %.*s needs a value; see %s", len, argument, help);
-	if (argument[len] == '=' && optopt)
+	if (argument[len] == '=' && optopt == LONG_FLAG)
 		return refuse(line, err, "flag %.*s takes no value, but has \"%s\"", len, argument,
 			      argument + len + 1);
 	return refuse(line, err, "unknown flag %s; see %s", argument, help);
@@ -123,10 +125,37 @@ static struct option *options_make(const struct command_line *line)
 		options[i] = (struct option){
 			.name = flag->name,
 			.has_arg = flag->metavariable ? required_argument : no_argument,
-			.val = 1, /* only other than 0, by which it tells an unknown flag */
+			.val = LONG_FLAG,
 		};
 	}
 	return options;
+}
+
+/*
+ * For getopt_long: "+" stops at the first argument that is no flag, so that the one at hand is
+ * known, ":" tells of a value that is missing; then the letters.
+ */
+static void letters_make(const struct command_line *line, char out[static LETTERS_BYTES])
+{
+	char *at = stpcpy(out, "+:");
+
+	for (size_t i = 0; i < line->len && at < out + LETTERS_BYTES - 3; i++) {
+		const struct flag *flag = &line->known[i].flag;
+
+		if (flag->letter)
+			*at++ = flag->letter;
+		if (flag->letter && flag->metavariable)
+			*at++ = ':';
+	}
+	*at = '\0';
+}
+
+static struct known_flag *known_by_letter(const struct command_line *line, int letter)
+{
+	for (size_t i = 0; i < line->len; i++)
+		if (line->known[i].flag.letter == letter)
+			return &line->known[i];
+	return NULL;
 }
 
 /* getopt_long takes abbreviations, which would turn into errors with the next flag we add. */
@@ -138,22 +167,23 @@ static bool is_abbreviated(const char *argument, const char *name)
 }
 
 /* One turn of getopt_long: 0 go on, 1 done, -EINVAL, -ENOENT at the end of the flags. */
-static int read_next(struct command_line *line, const struct option *options, int argc, char **argv,
-		     FILE *out, FILE *err)
+static int read_next(struct command_line *line, const struct option *options, const char *letters,
+		     int argc, char **argv, FILE *out, FILE *err)
 {
 	const char *argument = argv[optind ? optind : 1];
 	struct known_flag *known;
 	int index = 0;
-	/* "+": stop at the first argument that is no flag, so that @argument is the one at hand. */
-	int result = getopt_long(argc, argv, "+:", options, &index);
+	int result = getopt_long(argc, argv, letters, options, &index);
 
 	if (result == -1)
 		return -ENOENT;
 	if (result == '?' || result == ':')
 		return refuse_flag(line, argument, result, err);
-	known = &line->known[index];
-	if (is_abbreviated(argument, known->flag.name))
+	known = result == LONG_FLAG ? &line->known[index] : known_by_letter(line, result);
+	if (result == LONG_FLAG && is_abbreviated(argument, known->flag.name))
 		return refuse_flag(line, argument, '?', err);
+	if (result != LONG_FLAG && optarg && *optarg == '=')
+		return refuse(line, err, "flag -%c takes its value without \"=\"", result);
 	if (known->flag.show) {
 		known->flag.show(known->values, out);
 		return 1;
@@ -166,17 +196,25 @@ static int read_next(struct command_line *line, const struct option *options, in
 	return 0;
 }
 
-static int read_operand(const struct command_line *line, int argc, char **argv,
-			const char **operand, FILE *err)
+/* At the first argument that is no flag: whether it is the one that is wanted. Flags may follow,
+ * unless "--" has ended them. */
+static bool take_operand(const struct command_line *line, int argc, char **argv,
+			 const char **operand)
+{
+	if (!line->operand || *operand || optind == argc)
+		return false;
+	*operand = argv[optind++];
+	return true;
+}
+
+static int check_end(const struct command_line *line, int argc, char **argv, const char *operand,
+		     FILE *err)
 {
 	char help[64];
 
 	help_of(line, help, sizeof(help));
-	if (line->operand) {
-		if (optind == argc)
-			return refuse(line, err, "%s is missing; see %s", line->operand, help);
-		*operand = argv[optind++];
-	}
+	if (line->operand && !operand)
+		return refuse(line, err, "%s is missing; see %s", line->operand, help);
 	if (optind < argc)
 		return refuse(line, err, "unexpected argument \"%s\"; see %s", argv[optind], help);
 	return 0;
@@ -198,18 +236,27 @@ int command_line_read(struct command_line *line, int argc, char **argv, const ch
 {
 	_cleanup_(cleanup_free) struct option *options = options_make(line);
 	int r = options ? line->error : -ENOMEM;
+	char letters[LETTERS_BYTES];
 
 	if (r) {
 		refuse(line, err, "cannot read the flags: %s", strerror(-r));
 		return r;
 	}
+	if (line->operand)
+		*operand = NULL;
+	letters_make(line, letters);
 	optind = 0; /* makes getopt_long begin anew */
 	opterr = 0;
 	do {
-		r = read_next(line, options, argc, argv, out, err);
+		int at = optind ? optind : 1;
+
+		r = read_next(line, options, letters, argc, argv, out, err);
+		if (r == -ENOENT && take_operand(line, argc, argv, operand) &&
+		    strcmp(argv[at], "--") != 0)
+			r = 0;
 	} while (!r);
 	if (r == -ENOENT)
-		r = read_operand(line, argc, argv, operand, err);
+		r = check_end(line, argc, argv, line->operand ? *operand : NULL, err);
 	if (!r)
 		set_defaults(line);
 	return r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the flags of the exporter, or of one of its commands, in the manner of Prometheus
- * exporters: --flag=value or --flag value, no abbreviations, no flag twice unless it says so.
+ * exporters: --flag=value or --flag value, no abbreviations, no flag twice unless it says so; and
+ * -f value for those that have a letter.
  *
  * Uses getopt_long(3), which keeps its state in globals: one thread at a time.
  */
@@ -34,8 +35,9 @@ void command_line_add(struct command_line *line, const struct flag *flag, void *
 
 /*
  * Reads @argv from its second element on and sets what is not given to its default. 0; then
- * *@operand is the argument, if one is wanted. 1: a flag that shows something has been obeyed.
- * -EINVAL: one line on @err says what is wrong, with names; -ENOMEM, also said.
+ * *@operand is the argument, if one is wanted, before, between or behind the flags. 1: a flag that
+ * shows something has been obeyed. -EINVAL: one line on @err says what is wrong, with names;
+ * -ENOMEM, also said.
  */
 int command_line_read(struct command_line *line, int argc, char **argv, const char **operand,
 		      FILE *out, FILE *err);

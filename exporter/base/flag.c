@@ -21,7 +21,7 @@ int flag_set_number(void *values, const struct flag *flag, const char *value)
 {
 	uint64_t number;
 
-	if (text_parse_u64(&value, &number) || *value || number > flag->max)
+	if (text_parse_u64(&value, &number) || *value || number < flag->min || number > flag->max)
 		return -EINVAL;
 	*(uint64_t *)flag_member(values, flag) = number;
 	return 0;

@@ -29,9 +29,10 @@ struct flag {
 	size_t member; /* its offset in the struct of values */
 	const char *const *names; /* of a choice: its values, by their numbers */
 	size_t names_len;
-	uint64_t max; /* of a number */
+	uint64_t min, max; /* of a number */
 	const char *expected; /* of any other: what @set accepts, in words */
 	void (*show)(const void *values, FILE *out); /* writes something, which ends the program */
+	char letter; /* -o for short; 0: there is none */
 	bool repeats; /* may be given more than once */
 	bool backend; /* a choice between the backends of its feature, which keeps its value */
 };
@@ -49,6 +50,7 @@ struct flag {
 	.set = flag_set_text, .expected = (what), FLAG_MEMBER(const char *, of, at)
 #define FLAG_NUMBER(of, at, most, what) \
 	.set = flag_set_number, .max = (most), .expected = (what), FLAG_MEMBER(uint64_t, of, at)
+#define FLAG_NUMBER_FROM(of, at, least, most, what) .min = (least), FLAG_NUMBER(of, at, most, what)
 #define FLAG_DURATION(of, at)                                    \
 	.set = flag_set_duration, FLAG_MEMBER(uint64_t, of, at), \
 	.expected = "a duration such as 30s, 5m or 1h30m, at most 365d"
@@ -57,6 +59,7 @@ struct flag {
 	.names_len = sizeof(list) / sizeof(*(list))
 #define FLAG_SWITCH(of, at) .set = flag_set_switch, FLAG_MEMBER(bool, of, at)
 #define FLAG_BACKEND .backend = true
+#define FLAG_LETTER(short_, ...) .letter = (short_), __VA_ARGS__
 
 static inline void *flag_member(void *values, const struct flag *flag)
 {

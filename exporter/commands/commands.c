@@ -8,12 +8,14 @@
 
 #include "base/cleanup.h"
 #include "base/command_line.h"
+#include "base/text.h"
 #include "features/features.h"
 
 #define USAGE "       workload_exporter "
 #define USAGE_SPACES "                         "
 #define SUMMARY_COLUMN 24 /* behind that: where the summary of a command begins */
-#define FLAG_COLUMN 10 /* where the text of a command's flag begins */
+#define FLAG_COLUMN_MIN 10 /* where the texts of a command's flags begin */
+#define FLAG_BYTES 128
 
 /* The command with this index, of the exporter or of a feature; NULL: there are no more. */
 static const struct command *command_at(size_t index)
@@ -63,32 +65,40 @@ bool commands_are_asked(int argc, char *const *argv)
 
 /* --- help ----------------------------------------------------------------------------------- */
 
-/* How many spaces lead to @column; one behind what reaches beyond it. */
-static int gap_to(int column, int len)
+/* "--flag", or "--flag=VALUE"; with a letter "-f VALUE, --flag=VALUE", or for short "-f VALUE". */
+static const char *flag_text(const struct flag *flag, bool is_short, char out[static FLAG_BYTES])
 {
-	return len < column ? column - len : 1;
-}
+	const char *value = flag->metavariable ? flag->metavariable : "";
+	char letter[FLAG_BYTES / 2] = "";
 
-/* "--flag", or "--flag=VALUE". Returns its length. */
-static int print_flag(const struct flag *flag, FILE *out)
-{
-	bool value = flag->metavariable;
-
-	return fprintf(out, "--%s%s%s", flag->name, value ? "=" : "",
-		       value ? flag->metavariable : "");
+	if (flag->letter)
+		snprintf(letter, sizeof(letter), "-%c%s%s", flag->letter, *value ? " " : "", value);
+	if (flag->letter && is_short)
+		text_copy(out, FLAG_BYTES, letter);
+	else
+		snprintf(out, FLAG_BYTES, "%s%s--%s%s%s", letter, flag->letter ? ", " : "",
+			 flag->name, *value ? "=" : "", value);
+	return out;
 }
 
 /* As it is typed, behind the name of the program. Returns its length. */
 static int print_synopsis(const struct command *command, FILE *out)
 {
 	int len = fprintf(out, "%s", command->name);
+	char text[FLAG_BYTES];
 
-	for (size_t i = 0; i < command->flags_len; i++) {
-		fputs(" [", out);
-		len += print_flag(&command->flags[i], out) + 3;
-		fputc(']', out);
-	}
+	for (size_t i = 0; i < command->flags_len; i++)
+		len += fprintf(out, " [%s]", flag_text(&command->flags[i], true, text));
 	return len + (command->operand ? fprintf(out, " %s", command->operand) : 0);
+}
+
+/* The same in a list of commands, where there is room for one flag. */
+static int print_in_short(const struct command *command, FILE *out)
+{
+	if (command->flags_len < 2)
+		return print_synopsis(command, out);
+	return fprintf(out, "%s [flags]%s%s", command->name, command->operand ? " " : "",
+		       command->operand ? command->operand : "");
 }
 
 static void print_command(const struct command *command, FILE *out)
@@ -97,7 +107,11 @@ static void print_command(const struct command *command, FILE *out)
 	int gap;
 
 	fputs(USAGE, out);
-	gap = gap_to(SUMMARY_COLUMN, print_synopsis(command, out));
+	gap = SUMMARY_COLUMN - print_in_short(command, out);
+	if (gap < 1) {
+		fputs("\n" USAGE_SPACES, out);
+		gap = SUMMARY_COLUMN;
+	}
 	for (size_t end = strcspn(line, "\n"); line[end]; end = strcspn(line, "\n")) {
 		fprintf(out, "%*s%.*s\n" USAGE_SPACES, gap, "", (int)end, line);
 		gap = SUMMARY_COLUMN;
@@ -119,22 +133,38 @@ static const struct flag help_flag = { .name = "help",
 				       .help = "Show this help and exit.",
 				       .show = print_help };
 
-static void print_flag_help(const struct flag *flag, FILE *out)
+/* Where the texts of its flags begin. */
+static int help_column(const struct command *command)
 {
-	fputs("  ", out);
-	fprintf(out, "%*s%s\n", gap_to(FLAG_COLUMN, print_flag(flag, out)), "", flag->help);
+	char text[FLAG_BYTES];
+	size_t column = FLAG_COLUMN_MIN;
+
+	for (size_t i = 0; i < command->flags_len; i++) {
+		size_t len = strlen(flag_text(&command->flags[i], false, text)) + 2;
+
+		column = len > column ? len : column;
+	}
+	return (int)column;
+}
+
+static void print_flag_help(const struct flag *flag, int column, FILE *out)
+{
+	char text[FLAG_BYTES];
+
+	fprintf(out, "  %-*s%s\n", column, flag_text(flag, false, text), flag->help);
 }
 
 static void print_help(const void *values, FILE *out)
 {
 	const struct command *command = values;
+	int column = help_column(command);
 
 	fprintf(out, "%s\nUsage: workload_exporter ", command->about);
 	print_synopsis(command, out);
 	fputs("\n\n", out);
 	for (size_t i = 0; i < command->flags_len; i++)
-		print_flag_help(&command->flags[i], out);
-	print_flag_help(&help_flag, out);
+		print_flag_help(&command->flags[i], column, out);
+	print_flag_help(&help_flag, column, out);
 	fprintf(out, "\nExit code: %s", command->exit_codes);
 }
 

@@ -10,9 +10,10 @@
 #include <sys/syscall.h>
 
 #include "base/units.h"
-#include "features/feature.h"
+#include "features/profiles.h"
 #include "profiles/files.h"
 #include "profiles/opener.h"
+#include "profiles/page.h"
 #include "profiles/parser.h"
 #include "profiles/profiler.h"
 
@@ -96,7 +97,7 @@ static int profiles_page(void *state, const struct http_request *request, struct
 {
 	struct profiles *profiles = state;
 
-	return profiler_page(profiles->profiler, request, page);
+	return profile_page(profiles->profiler, request, page);
 }
 
 static const struct sandbox_call profiles_calls[] = {
@@ -117,8 +118,8 @@ static const struct http_route profiles_routes[] = {
 	{ .path = "/debug/pprof/profile",
 	  .page = profiles_page,
 	  .access = HTTP_PRIVATE,
-	  .later_ms = PROFILE_LATE_MS,
-	  .later_max = PROFILES_MAX },
+	  .later_ms = PROFILE_PAGE_LATE_MS,
+	  .later_max = PROFILE_PAGES_MAX },
 };
 
 const struct feature feature_profiles = {
@@ -143,3 +144,11 @@ const struct feature feature_profiles = {
 	.retire = profiles_retire,
 	.needs = &profiles_needs,
 };
+
+struct profiler *profiles_profiler(const struct features *features)
+{
+	const struct profiles *profiles =
+		features->states[features_find(feature_profiles.plan.name)];
+
+	return profiles ? profiles->profiler : NULL;
+}

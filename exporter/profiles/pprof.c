@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "exposition/gzip.h"
 #include "profile.pb-c.h"
 
 #define HASH_NONFATAL_OOM 1 /* an element that could not be added has hh.tbl == NULL */
@@ -363,4 +364,12 @@ int pprof_write(const struct profile *profile, struct buffer *out)
 	if (!r)
 		r = samples_write(&writing);
 	return r ? r : message_append(&writing, out);
+}
+
+int pprof_write_gzip(const struct profile *profile, struct buffer *out)
+{
+	_cleanup_(buffer_free) struct buffer plain = BUFFER_INIT(PPROF_BYTES_MAX);
+	int r = pprof_write(profile, &plain);
+
+	return r ? r : exposition_gzip(&plain, out);
 }

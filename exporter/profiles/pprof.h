@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile in the format of pprof (profile.proto), without compression. */
+/* A profile in the format of pprof (profile.proto), plain and as files and clients have it. */
 #ifndef WORKLOAD_PROFILES_PPROF_H
 #define WORKLOAD_PROFILES_PPROF_H
 
@@ -14,5 +14,9 @@
  * a frame without one has an address only.
  */
 int pprof_write(const struct profile *profile, struct buffer *out);
+
+/* The same, compressed with gzip. -ENOBUFS as well: it is more than PPROF_BYTES_MAX before. */
+int pprof_write_gzip(const struct profile *profile, struct buffer *out);
+#define PPROF_BYTES_MAX (16U << 20)
 
 #endif

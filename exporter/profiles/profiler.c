@@ -11,15 +11,11 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "exposition/gzip.h"
 #include "kernel/clocks.h"
-#include "profiles/folded.h"
-#include "profiles/pprof.h"
 #include "profiles/recording.h"
 #include "profiles/sets.h"
 #include "profiles/survey.h"
 #include "profiles/tables.h"
-#include "profiles/wanted.h"
 
 #define PROGRAM "profiles_sample"
 #define TICK_NS NS_PER_S /* between two looks for processes and samples */
@@ -27,24 +23,22 @@
 #define IDLE_NS (60 * NS_PER_S) /* what was read stays so long after the last profile */
 #define LATE_NS (100 * NS_PER_MS) /* for the last samples, where a set cannot be read at once */
 #define PERIOD_NS (NS_PER_S / CLOCK_HZ)
-#define ANSWER_BYTES_MAX (16U << 20)
 
 enum run_state { RUN_SETTLES, RUN_SAMPLES, RUN_NAMES };
 
 /* A profile that is being taken. */
-struct run {
+struct profiler_run {
 	struct profiler *profiler;
-	struct http_later *later;
+	profiler_taken_fn taken;
+	void *arg;
 	struct recording *recording;
 	enum run_state state;
-	int error; /* -errno: there is no profile */
-	bool folded;
 	uint64_t wanted_ns; /* how long */
 	uint64_t until_ns; /* the end of the state, at the latest */
 	uint64_t begun_ns, time_ns; /* CLOCK_MONOTONIC; CLOCK_REALTIME */
 	uint64_t lost; /* in the sets, when it began */
 	struct survey_wish wish;
-	TAILQ_ENTRY(run) link;
+	TAILQ_ENTRY(profiler_run) link;
 };
 
 struct profiler {
@@ -52,8 +46,8 @@ struct profiler {
 	struct tables tables;
 	struct sets sets;
 	struct survey survey;
-	TAILQ_HEAD(, run) runs; /* the oldest first */
-	struct run *naming; /* whose wish the survey has */
+	TAILQ_HEAD(, profiler_run) runs; /* the oldest first */
+	struct profiler_run *naming; /* whose wish the survey has */
 	uint64_t tick_ns, idle_ns; /* when the next is due; UINT64_MAX: none */
 	bool clock;
 	uint64_t ends[STACK_ENDS], lost; /* samples, ever; lost: without those of the sets */
@@ -70,7 +64,7 @@ static void sample_take(void *arg, const void *key, const void *value)
 	const struct stack *stack = value;
 	ledger_handle handle;
 	const char *name = NULL;
-	struct run *run;
+	struct profiler_run *run;
 
 	if (registry_find(profiler->env.registry, stack_key->tree, &handle))
 		name = ledger_name(profiler->env.ledger, handle);
@@ -122,7 +116,7 @@ size_t profiler_maps(const struct profiler *profiler, struct map_row rows[static
 /* The clock runs while a profile samples. */
 static void clock_set(struct profiler *profiler)
 {
-	struct run *run;
+	struct profiler_run *run;
 	bool wanted = false;
 
 	TAILQ_FOREACH(run, &profiler->runs, link)
@@ -135,7 +129,7 @@ static void clock_set(struct profiler *profiler)
 
 /* --- the end of a profile ------------------------------------------------------------------- */
 
-static void run_free(struct run *run)
+void profiler_give_up(struct profiler_run *run)
 {
 	struct profiler *profiler = run->profiler;
 
@@ -153,14 +147,9 @@ static void run_free(struct run *run)
 	}
 }
 
-static void run_gone(void *arg)
+/* @error: there is no profile. */
+static void run_tell(struct profiler_run *run, int error)
 {
-	run_free(arg);
-}
-
-static int profile_write(struct run *run, struct buffer *out)
-{
-	_cleanup_(buffer_free) struct buffer plain = BUFFER_INIT(ANSWER_BYTES_MAX);
 	struct profile profile = {
 		.type = "cpu",
 		.unit = "nanoseconds",
@@ -168,44 +157,17 @@ static int profile_write(struct run *run, struct buffer *out)
 		.duration_ns = run->until_ns - run->begun_ns,
 		.period_ns = PERIOD_NS,
 	};
-	int r = run->error;
 
-	if (!r)
-		r = recording_profile(run->recording, &run->profiler->survey.files, &profile);
-	if (r)
-		return r;
-	if (run->folded) {
-		folded_write(&profile, out);
-		return out->error;
-	}
-	r = pprof_write(&profile, &plain);
-	return r ? r : exposition_gzip(&plain, out);
-}
-
-static void run_answer(struct run *run)
-{
-	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(ANSWER_BYTES_MAX);
-	struct http_later *later = run->later;
-	struct http_page page = {
-		.status = 200,
-		.content_type = run->folded ? HTTP_CONTENT_TYPE_PLAIN : "application/octet-stream",
-	};
-
-	int r = profile_write(run, &out);
-
-	run_free(run);
-	if (!r)
-		page.body = http_body_new(&out);
-	else if (r == -E2BIG || r == -ENOBUFS)
-		http_page_text(&page, 503,
-			       "the profile is too large: ask for one workload, or less time\n");
-	http_later_answer(later, page.body ? &page : NULL);
+	if (!error)
+		error = recording_profile(run->recording, &run->profiler->survey.files, &profile);
+	run->taken(run->arg, error, error ? NULL : &profile);
+	profiler_give_up(run);
 }
 
 /* --- names ---------------------------------------------------------------------------------- */
 
 /* A function without a symbol is told by where it begins, alike for all its frames. */
-static void frame_label(struct run *run, uint64_t frame, const char *text, uint64_t begin)
+static void frame_label(struct profiler_run *run, uint64_t frame, const char *text, uint64_t begin)
 {
 	const struct file *file = files_at(&run->profiler->survey.files, frame_file(frame));
 	char label[NAME_BYTES_MAX];
@@ -219,7 +181,7 @@ static void frame_label(struct run *run, uint64_t frame, const char *text, uint6
 	}
 }
 
-static void names_note(struct run *run)
+static void names_note(struct profiler_run *run)
 {
 	struct survey_wish *wish = &run->wish;
 
@@ -233,7 +195,7 @@ static void names_note(struct run *run)
 }
 
 /* Asks for the names of the next file, or answers. */
-static void names_next(struct run *run)
+static void names_next(struct profiler_run *run)
 {
 	struct profiler *profiler = run->profiler;
 
@@ -246,7 +208,7 @@ static void names_next(struct run *run)
 	run->wish = (struct survey_wish){ 0 };
 	run->wish.file = recording_next_file(run->recording, &run->wish.frames, &run->wish.len);
 	if (!run->wish.file) {
-		run_answer(run);
+		run_tell(run, 0);
 		return;
 	}
 	profiler->naming = run;
@@ -255,7 +217,7 @@ static void names_next(struct run *run)
 
 /* --- a profile ------------------------------------------------------------------------------ */
 
-static void run_sample(struct run *run, uint64_t now_ns)
+static void run_sample(struct profiler_run *run, uint64_t now_ns)
 {
 	struct timespec now;
 
@@ -269,15 +231,14 @@ static void run_sample(struct run *run, uint64_t now_ns)
 	run->lost = sets_lost(&run->profiler->sets);
 	run->state = RUN_SAMPLES;
 	clock_set(run->profiler);
-	if (!run->profiler->clock) {
-		run->error = -EIO;
-		run_answer(run);
-	}
+	if (!run->profiler->clock)
+		run_tell(run, -EIO);
 }
 
-static void run_end(struct run *run, uint64_t now_ns)
+static void run_end(struct profiler_run *run, uint64_t now_ns)
 {
 	struct profiler *profiler = run->profiler;
+	int r;
 
 	if (profiler_take(profiler) && now_ns < run->until_ns + LATE_NS)
 		return; /* once more, in the next turn of the loop */
@@ -285,12 +246,12 @@ static void run_end(struct run *run, uint64_t now_ns)
 	run->until_ns = now_ns;
 	run->state = RUN_NAMES;
 	clock_set(profiler);
-	run->error = recording_end(run->recording);
-	if (run->error)
-		run_answer(run);
+	r = recording_end(run->recording);
+	if (r)
+		run_tell(run, r);
 }
 
-static void run_go_on(struct run *run, uint64_t now_ns)
+static void run_go_on(struct profiler_run *run, uint64_t now_ns)
 {
 	bool due = now_ns >= run->until_ns;
 
@@ -306,7 +267,7 @@ static void run_go_on(struct run *run, uint64_t now_ns)
 
 static void profiler_tick(struct profiler *profiler, uint64_t now_ns)
 {
-	const struct run *oldest = TAILQ_FIRST(&profiler->runs);
+	const struct profiler_run *oldest = TAILQ_FIRST(&profiler->runs);
 
 	profiler->tick_ns = now_ns + TICK_NS;
 	profiler_take(profiler);
@@ -315,7 +276,7 @@ static void profiler_tick(struct profiler *profiler, uint64_t now_ns)
 
 static void runs_go_on(struct profiler *profiler, uint64_t now_ns)
 {
-	struct run *run, *next;
+	struct profiler_run *run, *next;
 
 	for (run = TAILQ_FIRST(&profiler->runs); run; run = next) {
 		next = TAILQ_NEXT(run, link);
@@ -361,7 +322,7 @@ static uint64_t profiler_due_ns(const void *arg)
 {
 	const struct profiler *profiler = arg;
 	uint64_t due_ns = earlier(profiler->tick_ns, profiler->idle_ns);
-	const struct run *run;
+	const struct profiler_run *run;
 
 	due_ns = earlier(due_ns, survey_due_ns(&profiler->survey));
 	TAILQ_FOREACH(run, &profiler->runs, link)
@@ -374,50 +335,36 @@ static uint64_t profiler_due_ns(const void *arg)
 	return due_ns;
 }
 
-/* --- the page ------------------------------------------------------------------------------- */
+/* --- for others ----------------------------------------------------------------------------- */
 
-static struct run *run_new(struct profiler *profiler, const struct wanted *wanted)
+bool profiler_knows(const struct profiler *profiler, const char *workload)
 {
-	struct run *run = calloc(1, sizeof(*run));
-
-	if (!run)
-		return NULL;
-	run->profiler = profiler;
-	run->folded = wanted->folded;
-	run->wanted_ns = wanted->seconds * NS_PER_S;
-	run->begun_ns = clock_monotonic_ns();
-	run->until_ns = run->begun_ns + SETTLE_NS;
-	run->recording = recording_new(wanted->workload);
-	if (!run->recording) {
-		free(run);
-		return NULL;
-	}
-	return run;
+	return ledger_has(profiler->env.ledger, workload);
 }
 
-int profiler_page(void *arg, const struct http_request *request, struct http_page *page)
+int profiler_begin(struct profiler *profiler, const struct profiler_order *order,
+		   struct profiler_run **out)
 {
-	struct profiler *profiler = arg;
-	struct wanted wanted;
-	const char *wrong = wanted_read(request, &wanted);
-	struct run *run;
+	struct profiler_run *run = calloc(1, sizeof(*run));
 
-	if (wrong)
-		return http_page_text(page, 400, wrong);
-	if (*wanted.workload && !ledger_has(profiler->env.ledger, wanted.workload))
-		return http_page_text(page, 404, "no workload has this name: / lists them\n");
-	if (!request->later)
-		return -EAGAIN;
-	run = run_new(profiler, &wanted);
 	if (!run)
 		return -ENOMEM;
-	run->later = request->later;
-	run->later->gone = run_gone;
-	run->later->arg = run;
+	run->profiler = profiler;
+	run->taken = order->taken;
+	run->arg = order->arg;
+	run->wanted_ns = order->seconds * NS_PER_S;
+	run->begun_ns = clock_monotonic_ns();
+	run->until_ns = run->begun_ns + SETTLE_NS;
+	run->recording = recording_new(order->workload);
+	if (!run->recording) {
+		free(run);
+		return -ENOMEM;
+	}
 	TAILQ_INSERT_TAIL(&profiler->runs, run, link);
 	profiler->idle_ns = UINT64_MAX;
 	profiler->tick_ns = run->begun_ns; /* by the loop, at once */
-	return HTTP_LATER;
+	*out = run;
+	return 0;
 }
 
 /* --- start and end -------------------------------------------------------------------------- */
@@ -473,7 +420,7 @@ void profiler_free(struct profiler *profiler)
 	if (!profiler)
 		return;
 	while (!TAILQ_EMPTY(&profiler->runs))
-		run_free(TAILQ_FIRST(&profiler->runs));
+		profiler_give_up(TAILQ_FIRST(&profiler->runs));
 	survey_close(&profiler->survey);
 	sets_close(&profiler->sets);
 	tables_close(&profiler->tables);

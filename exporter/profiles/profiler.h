@@ -11,16 +11,15 @@
 #include "abi/profiles.h"
 #include "base/loop.h"
 #include "helpers/helper.h"
-#include "http/page.h"
 #include "kernel/loader.h"
 #include "model/ledger.h"
 #include "model/snapshot.h"
-#include "profiles/wanted.h"
+#include "profiles/profile.h"
 #include "registry/registry.h"
 
-#define PROFILES_MAX 4U /* that are taken at the same time */
+#define PROFILE_SECONDS_MAX 60U
+#define PROFILE_LATE_SECONDS 30U /* on top of these, all in all */
 #define PROFILER_ROWS (STACK_ENDS + 1) /* of samples */
-#define PROFILE_LATE_MS ((PROFILE_SECONDS_MAX + 30) * 1000) /* to an answer, all in all */
 
 /* All of it is borrowed. */
 struct profiler_env {
@@ -32,13 +31,32 @@ struct profiler_env {
 };
 
 struct profiler;
+struct profiler_run;
 
 /* 0 with @out, which profiler_free() releases; -errno. */
 int profiler_new(const struct profiler_env *env, struct profiler **out);
-void profiler_free(struct profiler *profiler); /* NULL is nothing */
+/* Gives up all that are being taken. NULL is nothing. */
+void profiler_free(struct profiler *profiler);
 
-/* The page /debug/pprof/profile (http_page_fn): `seconds`, `workload`, `format`. */
-int profiler_page(void *profiler, const struct http_request *request, struct http_page *page);
+/* Whether it is the name of a workload, that there are processes of or were not long ago. */
+bool profiler_knows(const struct profiler *profiler, const char *workload);
+
+/* @profile is good until this returns; NULL: there is none, for @error, as -E2BIG if too many
+ * places in code were met. */
+typedef void (*profiler_taken_fn)(void *arg, int error, const struct profile *profile);
+
+/* A profile that is asked for. */
+struct profiler_order {
+	const char *workload; /* copied; "": all */
+	uint64_t seconds; /* 1 to PROFILE_SECONDS_MAX */
+	profiler_taken_fn taken; /* called once, by the loop, unless it is given up */
+	void *arg;
+};
+
+/* 0 with @run, good until then; -ENOMEM. */
+int profiler_begin(struct profiler *profiler, const struct profiler_order *order,
+		   struct profiler_run **run);
+void profiler_give_up(struct profiler_run *run);
 
 /* Takes what was sampled so far: before a tree goes whose name it needs. 0; -EAGAIN: not all of it,
  * call again; -errno. */

@@ -158,7 +158,7 @@ def take_pprof(exporter, seconds=2, **arguments):
     with tempfile.NamedTemporaryFile(suffix=".pb.gz") as file:
         file.write(body)
         file.flush()
-        return _pprof_read(file.name)
+        return pprof_read(file.name)
 
 
 def _folded_line(line):
@@ -170,7 +170,7 @@ def _folded_line(line):
 # --- pprof ------------------------------------------------------------------------------------------
 
 
-def _pprof_read(path):
+def pprof_read(path):
     """As `go tool pprof -raw` prints it, which has checked it before."""
     done = subprocess.run(
         ["go", "tool", "pprof", "-raw", "-symbolize=none", path],

@@ -162,8 +162,8 @@ def test_version_and_help_end_well():
     assert usage.returncode == 0
     for flag in ("--web.listen-address", "--web.telemetry-path", "--log.level", "--log.format"):
         assert flag in usage.stdout
-    for command in ("check [--json]", "web-config check FILE"):
-        assert f" workload_exporter {command} " in usage.stdout
+    for command in ("check [--json]", "profile [flags] WORKLOAD", "web-config check FILE"):
+        assert re.search(rf" workload_exporter {re.escape(command)}\s", usage.stdout)
     assert max(map(len, usage.stdout.splitlines())) <= 90
 
 

@@ -14,6 +14,7 @@ static int made_up_run(const struct command_call *call)
 	made_up_call.times++;
 	made_up_call.json = settings->json;
 	made_up_call.number = settings->number;
+	made_up_call.least = settings->least;
 	made_up_call.operand = call->operand;
 	return 3;
 }
@@ -29,6 +30,9 @@ static const struct flag count_flags[] = {
 	COMMAND_FLAG("json", NULL, NULL, FLAG_SWITCH(made_up_count, json), "For machines."),
 	COMMAND_FLAG("n", "N", "5", FLAG_NUMBER(made_up_count, number, 9, "a number up to 9"),
 		     "How many."),
+	COMMAND_FLAG("least", "N", "2",
+		     FLAG_LETTER('m', FLAG_NUMBER_FROM(made_up_count, least, 2, 3, "2 or 3")),
+		     "At least 2."),
 };
 static const struct command command_count = {
 	.name = "count",

@@ -26,14 +26,14 @@ extern struct helper *made_up_helpers[FEATURE_HELPERS_MAX];
 
 struct made_up_count {
 	bool json;
-	uint64_t number;
+	uint64_t number, least;
 };
 
 /* How the made-up commands were called. */
 extern struct made_up_call {
 	int times;
 	bool json;
-	uint64_t number;
+	uint64_t number, least;
 	const char *operand;
 } made_up_call;
 

@@ -6,7 +6,7 @@
 #ifndef TESTS_PROFILER_SITE_H
 #define TESTS_PROFILER_SITE_H
 
-#include "profiles/profiler.h"
+#include "profiles/page.h"
 #include "site.h"
 #include "surveying.h"
 
@@ -29,7 +29,7 @@ static inline int profiler_site_page(void *arg, const struct http_request *reque
 	struct profiler_site *ps = arg;
 
 	ps->asked++;
-	return profiler_page(ps->profiler, request, page);
+	return profile_page(ps->profiler, request, page);
 }
 
 /* As if the namer had told it. */
@@ -55,8 +55,8 @@ static inline void profiler_site_open(struct profiler_site *ps)
 		.path = "/profile",
 		.page = profiler_site_page,
 		.arg = ps,
-		.later_ms = PROFILE_LATE_MS,
-		.later_max = PROFILES_MAX,
+		.later_ms = PROFILE_PAGE_LATE_MS,
+		.later_max = PROFILE_PAGES_MAX,
 	};
 
 	cr_assert_eq(http_routes_add(&ps->site.routes, &route), 0);

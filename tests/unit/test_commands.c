@@ -82,6 +82,22 @@ Test(commands, get_flags_defaults_and_the_argument)
 	cr_expect_eq(RUN("of-feature").code, 5);
 }
 
+Test(commands, take_flags_by_their_letters_and_on_both_sides_of_the_argument)
+{
+	cr_expect_eq(RUN("count", "-m", "3", "file", "--n", "7", "--json").code, 3);
+	cr_expect_eq(made_up_call.least, 3);
+	cr_expect_eq(made_up_call.number, 7);
+	cr_expect(made_up_call.json);
+	cr_expect_str_eq(made_up_call.operand, "file");
+	cr_expect_eq(RUN("count", "file", "-m3").code, 3);
+	cr_expect_eq(made_up_call.least, 3);
+	cr_expect_str_eq(made_up_call.operand, "file");
+	cr_expect_eq(RUN("count", "--n=1", "file", "--least=3").code, 3);
+	cr_expect_eq(made_up_call.least, 3);
+	cr_expect_eq(RUN("count", "file").code, 3);
+	cr_expect_eq(made_up_call.least, 2);
+}
+
 Test(commands, take_an_argument_that_looks_like_a_flag_behind_two_dashes)
 {
 	cr_expect_eq(RUN("count", "--", "--json").code, 3);
@@ -99,15 +115,17 @@ Test(commands, have_a_help_with_their_exit_codes)
 
 	cr_expect_eq(outcome.code, 0);
 	cr_expect_str_empty(outcome.err);
-	cr_expect_str_eq(outcome.out, "Counts.\n"
-				      "\n"
-				      "Usage: workload_exporter count [--json] [--n=N] FILE\n"
-				      "\n"
-				      "  --json    For machines.\n"
-				      "  --n=N     How many.\n"
-				      "  --help    Show this help and exit.\n"
-				      "\n"
-				      "Exit code: 3 as always.\n");
+	cr_expect_str_eq(outcome.out,
+			 "Counts.\n"
+			 "\n"
+			 "Usage: workload_exporter count [--json] [--n=N] [-m N] FILE\n"
+			 "\n"
+			 "  --json           For machines.\n"
+			 "  --n=N            How many.\n"
+			 "  -m N, --least=N  At least 2.\n"
+			 "  --help           Show this help and exit.\n"
+			 "\n"
+			 "Exit code: 3 as always.\n");
 	cr_expect_not_null(strstr(RUN("two", "words", "--help").out, "Does both.\n"));
 	outcome = RUN("two", "--help");
 	cr_expect_eq(outcome.code, 0);
@@ -137,8 +155,19 @@ Test(commands, refuse_wrong_arguments_by_name)
 	expect_refused(RUN("count", "--n"), "count: flag --n needs a value; see count --help\n");
 	expect_refused(RUN("count", "x", "y"),
 		       "count: unexpected argument \"y\"; see count --help\n");
-	expect_refused(RUN("count", "x", "--json"),
-		       "count: unexpected argument \"--json\"; see count --help\n");
+	expect_refused(RUN("count", "x", "--json", "y"),
+		       "count: unexpected argument \"y\"; see count --help\n");
+	expect_refused(RUN("count", "x", "--jso"), "count: unknown flag --jso; see count --help\n");
+	expect_refused(RUN("count", "x", "-m"), "count: flag -m needs a value; see count --help\n");
+	expect_refused(RUN("count", "x", "-m", "1"),
+		       "count: flag --least: \"1\" is wrong: expected 2 or 3\n");
+	expect_refused(RUN("count", "x", "-m", "4"),
+		       "count: flag --least: \"4\" is wrong: expected 2 or 3\n");
+	expect_refused(RUN("count", "x", "-m2", "--least=2"),
+		       "count: flag --least is given twice\n");
+	expect_refused(RUN("count", "x", "-m=2"), "count: flag -m takes its value without \"=\"\n");
+	expect_refused(RUN("count", "x", "-q=2"), "count: unknown flag -q=2; see count --help\n");
+	expect_refused(RUN("count", "x", "-q"), "count: unknown flag -q; see count --help\n");
 	expect_refused(RUN("count"), "count: FILE is missing; see count --help\n");
 	expect_refused(RUN("two", "words", ""),
 		       "two words: unexpected argument \"\"; see two words --help\n");

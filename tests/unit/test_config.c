@@ -100,7 +100,7 @@ Test(config, help_names_every_flag)
 		cr_expect_not_null(strstr(outcome.out, flags[i]), "%s", flags[i]);
 	cr_expect_not_null(strstr(outcome.out,
 				  "Usage: workload_exporter [flags]\n"
-				  "       workload_exporter count [--json] [--n=N] FILE How many\n"
+				  "       workload_exporter count [flags] FILE      How many\n"
 				  "       workload_exporter two words               Both\n"
 				  "                                                 of them\n"
 				  "       workload_exporter two others NAME         Another\n"

@@ -343,29 +343,50 @@ Test(profiler, what_was_sampled_for_a_client_that_left_is_in_no_other_profile)
 
 /* --- end ------------------------------------------------------------------------------------ */
 
-static void gone(void *arg)
+static void profile_told(void *arg, int error, const struct profile *profile)
 {
-	(void)arg;
+	size_t *told = arg;
+
+	(void)error;
+	(void)profile;
+	++*told;
 }
 
 /* Asked without a server, so that nothing but the profiler knows of them. */
 Test(profiler, ends_with_profiles_that_are_being_taken)
 {
 	struct profiler_site *ps = profiler_site_new();
-	struct http_later laters[2] = { { .gone = gone }, { .gone = gone } };
-	struct http_request request = { .later = &laters[0] };
-	struct http_page page = { 0 };
+	size_t told = 0;
+	const struct profiler_order order = {
+		.workload = "web",
+		.seconds = 60,
+		.taken = profile_told,
+		.arg = &told,
+	};
+	struct profiler_run *runs[3];
 
-	cr_expect_eq(profiler_page(ps->profiler, &request, &page), HTTP_LATER);
-	cr_expect_neq(laters[0].gone, gone, "it wants to know");
+	for (size_t i = 0; i < 3; i++)
+		cr_expect_eq(profiler_begin(ps->profiler, &order, &runs[i]), 0);
 	PROFILER_SITE_UNTIL(ps, profiler_site_samples());
-	request.later = &laters[1];
-	cr_expect_eq(profiler_page(ps->profiler, &request, &page), HTTP_LATER);
-	request.later = NULL;
-	cr_expect_eq(profiler_page(ps->profiler, &request, &page), -EAGAIN);
+	profiler_give_up(runs[1]);
+	cr_expect(profiler_site_samples());
 	profiler_free(ps->profiler);
 	cr_expect_not(profiler_site_samples());
+	cr_expect_eq(told, 0);
 	ps->profiler = NULL; /* which is nothing */
+	profiler_site_free(ps);
+}
+
+/* Those that have no room for an answer that comes later are asked again. */
+Test(profiler, begins_nothing_for_a_request_that_cannot_wait)
+{
+	struct profiler_site *ps = profiler_site_new();
+	struct http_request request = { .later = NULL };
+	struct http_page page = { 0 };
+
+	cr_expect_eq(profile_page(ps->profiler, &request, &page), -EAGAIN);
+	profiler_site_turn(ps);
+	cr_expect_not(profiler_site_samples());
 	profiler_site_free(ps);
 }
 

@@ -95,6 +95,7 @@ static const struct attempt attempts[] = {
 	{ "TCP_ULP", 0, SYS_setsockopt, { -1, IPPROTO_TCP, TCP_ULP } },
 	{ "SO_ATTACH_BPF", 0, SYS_setsockopt, { -1, SOL_SOCKET, SO_ATTACH_BPF } },
 	{ "SO_LINGER's number at another level", 0, SYS_setsockopt, { -1, SOL_IP, SO_LINGER } },
+	{ "ftruncate", 0, SYS_ftruncate, { -1, 0 } },
 	{ "F_GETFD", ALL, SYS_fcntl, { -1, F_GETFD } },
 	{ "F_SETFD", ALL, SYS_fcntl, { -1, F_SETFD, FD_CLOEXEC } },
 	{ "F_GETFL", ALL, SYS_fcntl, { -1, F_GETFL } },
