@@ -83,7 +83,7 @@ UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o) $(PR
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))
 # The same program with another C library, and with none of its own to be mapped; those in C++.
 ifeq ($(ARCH),$(NATIVE_ARCH))
-WORKLOADS += $(BUILD)/workloads/locker_musl $(BUILD)/workloads/locker_static
+WORKLOADS += $(BUILD)/workloads/locker_musl $(patsubst %,$(BUILD)/workloads/%_static,locker breeder burner)
 WORKLOADS += $(patsubst tests/workloads/%.cpp,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.cpp))
 endif
 

@@ -45,12 +45,32 @@ struct {
 	__type(value, struct profiling);
 } profiling SEC(".maps");
 
-/* What is known of the code of @task's process; NULL: nothing, or of what it was before exec. */
-static inline struct code_slot *slot_of(struct task_struct *task)
+/* What was told of a process; NULL: nothing, or of what it was before exec. */
+static inline struct code_slot *slot_told(struct task_struct *leader)
 {
-	struct code_slot *told = bpf_task_storage_get(&code_slots, task->group_leader, 0, 0);
+	struct code_slot *told = bpf_task_storage_get(&code_slots, leader, 0, 0);
 
-	return told && told->exec_id == task->group_leader->self_exec_id ? told : NULL;
+	return told && told->exec_id == leader->self_exec_id ? told : NULL;
+}
+
+/*
+ * What is known of the code of @task's process, which is of @tree. Before it is told, that of its
+ * parent is its own, unless one of both has called exec since the fork. An ancestor that has become
+ * its parent since is told apart by these as well, or by its tree.
+ */
+static inline struct code_slot *slot_of(struct task_struct *task, __u32 tree)
+{
+	struct task_struct *leader = task->group_leader, *parent;
+	struct code_slot *told = slot_told(leader);
+	struct thread *thread;
+
+	if (told || leader->self_exec_id != leader->parent_exec_id)
+		return told;
+	parent = leader->real_parent->group_leader;
+	if (parent->self_exec_id != leader->parent_exec_id)
+		return NULL;
+	thread = thread_of(parent);
+	return thread && thread->tree == tree ? slot_told(parent) : NULL;
 }
 
 /* One more on the stack of @unwinding. False: there is no room for it. */
@@ -124,7 +144,7 @@ int profiles_sample(void *ctx)
 	unwinding->key.tree = thread->tree;
 	unwinding->key.state = STATE_RUNNING;
 	pool_name(thread, &unwinding->stack);
-	stack_follow(unwinding, task, slot_of(task));
+	stack_follow(unwinding, task, slot_of(task, thread->tree));
 	stack_hash(unwinding);
 	if (!stack_count(set ? (void *)&stacks_1 : (void *)&stacks_0, unwinding))
 		step(&here->lost[set]);

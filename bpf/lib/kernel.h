@@ -170,6 +170,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct pid *thread_pid;
+	__u32 parent_exec_id; /* what self_exec_id of the parent was at the fork */
 	__u32 self_exec_id;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;

@@ -280,8 +280,43 @@ def test_a_child_that_is_forked_meanwhile_is_in_the_profile(profiling, start):
     profile = begun(profiling, take, 4, workload=burner.name)
     assert burner.ask("fork")["child"] > 0
     seen = profile.result()
+    seen.expect_complete()
+    assert seen.calling("main", "commands_obey", "worker", "spin") >= 0.95 * seen.samples
+
+
+def test_children_that_live_for_a_moment_have_the_code_of_their_parent(profiling, start):
+    """As those of a server that forks for each connection: none lives until it has been read."""
+    breeder = start(Service, "breeder", ms=100)
+    profiling.workload_of(breeder.port)
+    profile = begun(profiling, take, 5, workload=breeder.name)
+    counts = breeder.ask("burn 30")
+    seen = profile.result()
+    seen.expect_complete()
+    assert seen.calling("main", "children_run", "child_run", "child_burn") >= 0.95 * seen.samples
+    expected = HZ * counts["cpu_us"] / 1e6
+    off = (seen.samples - expected) / expected**0.5
+    print(f"samples {seen.samples}, expected {expected}, off by {off} sigmas")
+    assert abs(off) < SIGMAS
+
+
+def test_children_that_execute_another_program_do_not_have_the_code_of_their_parent(
+    profiling, start
+):
+    """Both are linked to the same addresses."""
+    breeder = start(Service, "breeder_static", ms=200)
+    profiling.workload_of(breeder.port)
+    program = own_copy("burner_static")
+    profile = begun(profiling, take, 5, workload=breeder.name)
+    counts = breeder.ask(f"run 15 {program}")
+    seen = profile.result()
+    expected = HZ * counts["cpu_us"] / 1e6
+    print(f"samples {seen.samples}, expected {expected}, not complete {seen.ends()}")
+    assert abs(seen.samples - expected) / expected**0.5 < SIGMAS
     assert set(seen.ends()) <= {"[process_unknown]"}
-    assert seen.calling("main", "commands_obey", "worker", "spin") > 0.4 * seen.samples
+    # Either program, on the way to the other one and in it; neither with the functions of the other.
+    complete = seen.where(lambda stack: stack.is_complete)
+    assert complete - seen.calling("main") <= max(3, 0.1 * seen.samples), seen.stacks
+    assert not seen.calling("children_run", "worker") and not seen.calling("child_run", "worker")
 
 
 def test_a_process_that_executes_another_program_has_the_names_of_that(profiling, start):

@@ -5,6 +5,7 @@
  * sample the same one: 60, 30 and 10 % of the time.
  *
  * --threads: further ones that burn in `worker`, called by `thread_run`. --idle: 1: main does not.
+ * --quiet: 1: it does not listen, and so is a part of the workload that has started it.
  *
  * Commands: `stats` (most_ns, some_ns, least_ns: CPU time in each, by the clocks of the threads
  * that burn), `fork` (child: the pid of a process that burns as well, unmeasured, and ends with
@@ -134,17 +135,19 @@ static void *commands_obey(void *argument)
 
 int main(int argc, char **argv)
 {
-	long port = 0, threads = 0, idle = 0, i;
+	long port = 0, threads = 0, idle = 0, quiet = 0, i;
 	const struct option_row options[] = {
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
 		{ "threads", &threads, NULL, "that burn, beside main" },
 		{ "idle", &idle, NULL, "1: main does not burn" },
+		{ "quiet", &quiet, NULL, "1: it neither listens nor says that it is ready" },
 		{ 0 },
 	};
 
 	options_parse(options, argc, argv);
 	slice_rounds = rounds_of_us(SLICE_US);
-	ready_print(listen_open("127.0.0.1", port, 1));
+	if (!quiet)
+		ready_print(listen_open("127.0.0.1", port, 1));
 	for (i = 1; i <= threads; i++)
 		thread_start(thread_run, (void *)(uintptr_t)i);
 	if (idle)
