@@ -36,9 +36,18 @@ class Feature:
         self.measures = not self.has("supports = true")
         self.keeps = self.value("off") and self.has("capabilities_len = ")
         self.asked_by = f"--{name}.backend={self.value('label')}"
+        self.pages = self.all_pages()
 
     def has(self, member):
         return re.search(rf"\.{member}", self.text) is not None
+
+    def all_pages(self):
+        """(path, what it shows) of each."""
+        paths = re.findall(r'\.path = ("[^"]*"),', self.text)
+        pages = re.findall(r'\.path = ("[^"]*"),\s+\.about = ("[^"]*"),', self.text)
+        if len(paths) != len(pages):
+            raise DefinitionError(f"exporter/features/{self.name}.c: a page without .about behind .path")
+        return [(string(path), string(about)) for path, about in pages]
 
     def value(self, member):
         found = re.search(rf'\.{member} = ("[^"]*")', self.text)
@@ -114,11 +123,21 @@ def roff_keeping(features):
     )
 
 
+def roff_pages(features):
+    """Those that features bring, each with the flag that turns its feature on."""
+    return "".join(
+        f"\nWith\n.B {roff('--collector.' + feature.name)}\nit also serves, on\n.BR {roff(path)} ,\n{roff(about)}."
+        for feature in features
+        for path, about in feature.pages
+    )
+
+
 def man_page(template, features, flags, version):
     text = pathlib.Path(template).read_text(encoding="utf-8")
     made = {
         "@OPTIONS@": "\n".join(line for flag in flags for line in roff_flag(flag)),
         "@KEEPING@": roff_keeping(features),
+        "@PAGES@": roff_pages(features),
         "@VERSION@": version,
     }
     for word, said in made.items():

@@ -116,6 +116,7 @@ static const struct needs profiles_needs = {
 
 static const struct http_route profiles_routes[] = {
 	{ .path = "/debug/pprof/profile",
+	  .about = "a profile of CPU time by function, for go tool pprof",
 	  .page = profiles_page,
 	  .access = HTTP_PRIVATE,
 	  .later_ms = PROFILE_PAGE_LATE_MS,

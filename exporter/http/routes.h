@@ -29,6 +29,7 @@ enum http_access {
 struct http_route {
 	const char *path;
 	const char *title; /* of the link on the page /; NULL: it has none */
+	const char *about; /* of one that a feature brings: what it shows, for the man page */
 	http_page_fn page;
 	void *arg; /* of the function */
 	bool prompt; /* small: made at once, beside the limits of other pages, of no arguments */
