@@ -54,23 +54,18 @@ static inline struct code_slot *slot_told(struct task_struct *leader)
 }
 
 /*
- * What is known of the code of @task's process, which is of @tree. Before it is told, that of its
- * parent is its own, unless one of both has called exec since the fork. An ancestor that has become
- * its parent since is told apart by these as well, or by its tree.
+ * What was told of the parent, if @task runs the same since a fork: a fork leaves both with one
+ * open file of the program, and each exec opens its own before memory is replaced (the kernel's
+ * fs/exec.c). NULL: nothing, or it does not.
  */
-static inline struct code_slot *slot_of(struct task_struct *task, __u32 tree)
+static inline struct code_slot *slot_of_parent(struct task_struct *task)
 {
-	struct task_struct *leader = task->group_leader, *parent;
-	struct code_slot *told = slot_told(leader);
-	struct thread *thread;
+	struct task_struct *parent = task->group_leader->real_parent->group_leader;
+	struct mm_struct *mine = task->mm, *other = parent->mm;
 
-	if (told || leader->self_exec_id != leader->parent_exec_id)
-		return told;
-	parent = leader->real_parent->group_leader;
-	if (parent->self_exec_id != leader->parent_exec_id)
+	if (!mine || !other || !mine->exe_file || mine->exe_file != other->exe_file)
 		return NULL;
-	thread = thread_of(parent);
-	return thread && thread->tree == tree ? slot_told(parent) : NULL;
+	return slot_told(parent);
 }
 
 /* One more on the stack of @unwinding. False: there is no room for it. */
@@ -133,6 +128,7 @@ int profiles_sample(void *ctx)
 	__u32 cpu = bpf_get_smp_processor_id(), set, zero = 0;
 	struct profiled *here = bpf_map_lookup_elem(&profiled, &cpu);
 	struct unwinding *unwinding = bpf_map_lookup_elem(&unwindings, &zero);
+	struct code_slot *told;
 	struct thread *thread;
 
 	if (task->flags & (PF_KTHREAD | PF_EXITING) || !here || !unwinding)
@@ -144,7 +140,9 @@ int profiles_sample(void *ctx)
 	unwinding->key.tree = thread->tree;
 	unwinding->key.state = STATE_RUNNING;
 	pool_name(thread, &unwinding->stack);
-	stack_follow(unwinding, task, slot_of(task, thread->tree));
+	told = slot_told(task->group_leader);
+	unwinding->of_parent = !told;
+	stack_follow(unwinding, task, told ? told : slot_of_parent(task));
 	stack_hash(unwinding);
 	if (!stack_count(set ? (void *)&stacks_1 : (void *)&stacks_0, unwinding))
 		step(&here->lost[set]);

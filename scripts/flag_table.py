@@ -43,10 +43,12 @@ class Feature:
 
     def all_pages(self):
         """(path, what it shows) of each."""
-        paths = re.findall(r'\.path = ("[^"]*"),', self.text)
+        paths = re.findall(r"\.path\s*=", self.text)
         pages = re.findall(r'\.path = ("[^"]*"),\s+\.about = ("[^"]*"),', self.text)
         if len(paths) != len(pages):
             raise DefinitionError(f"exporter/features/{self.name}.c: a page without .about behind .path")
+        if pages and not self.collector:
+            raise DefinitionError(f"exporter/features/{self.name}.c: no flag turns its pages on")
         return [(string(path), string(about)) for path, about in pages]
 
     def value(self, member):

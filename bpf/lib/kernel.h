@@ -159,6 +159,10 @@ struct cred {
 	} uid; /* the real one */
 };
 
+struct mm_struct {
+	struct file *exe_file; /* of the program that was executed */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -170,8 +174,8 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct pid *thread_pid;
-	__u32 parent_exec_id; /* what self_exec_id of the parent was at the fork */
 	__u32 self_exec_id;
+	struct mm_struct *mm;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	__u64 start_boottime;

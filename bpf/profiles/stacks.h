@@ -20,6 +20,7 @@ struct unwinding {
 	struct unwind_frame frame;
 	__u32 slot; /* of the process */
 	__u32 range; /* of the frame, where it is still known */
+	__u32 of_parent; /* the slot is; then what is missing in it was not missed by its owner */
 	__u64 fence;
 	struct stack_key key;
 	struct stack stack;
@@ -47,7 +48,8 @@ static inline int code_find(struct unwinding *unwinding, struct code_range *foun
 		return 1;
 	range = code_range_find(slot, address);
 	if (range < 0) {
-		code->missed = 1;
+		if (!unwinding->of_parent)
+			code->missed = 1;
 		return 0;
 	}
 	unwinding->range = (__u32)range;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,10 +86,12 @@ static void profile_taken(void *arg, int error, const struct profile *profile)
 		error = pprof_write_gzip(profile, &taking->answer);
 	else if (profile)
 		error = report_write(profile, taking->workload, taking->columns, &taking->answer);
-	if (error)
-		fprintf(stderr, "profile: %s\n",
-			error == -E2BIG || error == -ENOBUFS ? "it is too large: ask for less time"
-							     : strerror(-error));
+	if (error == -E2BIG || error == -ENOBUFS)
+		fputs("profile: it is too large: ask for less time\n", stderr);
+	else if (error == -EIO)
+		fputs("profile: the clock that samples does not start\n", stderr);
+	else if (error)
+		fprintf(stderr, "profile: %s\n", strerror(-error));
 	taking_end(taking, exit_code_of(error));
 }
 
@@ -254,13 +257,17 @@ static int taking_run(struct taking *taking, const char *proc_root)
 static int answer_append(const struct taking *taking)
 {
 	const struct buffer *answer = &taking->answer;
+	struct pollfd room = { .fd = taking->output, .events = POLLOUT };
 
 	for (size_t done = 0; done < answer->len;) {
 		ssize_t n = write(taking->output, answer->data + done, answer->len - done);
 
-		if (n < 0)
+		if (n < 0 && errno != EAGAIN)
 			return -errno;
-		done += (size_t)n;
+		if (n < 0)
+			poll(&room, 1, -1); /* others that have it open do not wait for it */
+		else
+			done += (size_t)n;
 	}
 	return 0;
 }
@@ -344,7 +351,7 @@ const struct command command_profile = {
 		"and removes\n"
 		"it again: no exporter has to run. Names of C++ and Rust are mangled: c++filt "
 		"undoes it.\n",
-	.exit_codes = "0 the profile was taken, 1 it was not (one line says why), 64 wrong "
+	.exit_codes = "0 the profile was taken, 1 it was not (standard error says why), 64 wrong "
 		      "arguments,\n"
 		      "71 out of memory, 74 the answer could not be written.\n",
 	.flags = profile_flags,

@@ -289,10 +289,11 @@ def test_children_that_live_for_a_moment_have_the_code_of_their_parent(profiling
     breeder = start(Service, "breeder", ms=100)
     profiling.workload_of(breeder.port)
     profile = begun(profiling, take, 5, workload=breeder.name)
-    counts = breeder.ask("burn 30")
+    counts = breeder.ask("burn 20")
     seen = profile.result()
     seen.expect_complete()
-    assert seen.calling("main", "children_run", "child_run", "child_burn") >= 0.95 * seen.samples
+    of_children = seen.calling("main", "children_run", "child_run", "child_burn")
+    assert seen.samples - of_children <= max(5, 0.05 * seen.samples), seen.stacks
     expected = HZ * counts["cpu_us"] / 1e6
     off = (seen.samples - expected) / expected**0.5
     print(f"samples {seen.samples}, expected {expected}, off by {off} sigmas")
@@ -313,10 +314,10 @@ def test_children_that_execute_another_program_do_not_have_the_code_of_their_par
     print(f"samples {seen.samples}, expected {expected}, not complete {seen.ends()}")
     assert abs(seen.samples - expected) / expected**0.5 < SIGMAS
     assert set(seen.ends()) <= {"[process_unknown]"}
-    # Either program, on the way to the other one and in it; neither with the functions of the other.
-    complete = seen.where(lambda stack: stack.is_complete)
-    assert complete - seen.calling("main") <= max(3, 0.1 * seen.samples), seen.stacks
-    assert not seen.calling("children_run", "worker") and not seen.calling("child_run", "worker")
+    assert not seen.calling("child_run")
+    # On the way from one program to the other, or before main of that.
+    others = seen.where(lambda stack: stack.is_complete and not stack.calls("main", "worker"))
+    assert others <= max(3, 0.1 * seen.samples), seen.stacks
 
 
 def test_a_process_that_executes_another_program_has_the_names_of_that(profiling, start):
