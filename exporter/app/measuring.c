@@ -111,7 +111,6 @@ int measuring_open(struct measuring *measuring, const struct config *config, con
 	return r;
 }
 
-/* libbpf reads the types of the kernel, 7 MB, for each object anew. */
 static int features_load(struct measuring *measuring)
 {
 	struct loader_options options = {
@@ -123,6 +122,7 @@ static int features_load(struct measuring *measuring)
 
 	features_plan(&options, wanted);
 	memcpy(options.backends, measuring->config->backends, sizeof(options.backends));
+	/* libbpf reads the types of the kernel, 7 MB, for each object anew. */
 	memory_return_large_blocks();
 	r = loader_new(&options, &measuring->loader);
 	memory_keep_large_blocks();

@@ -10,7 +10,7 @@
 #include "profiles/profiler.h"
 
 #define PROFILE_PAGES_MAX 4U /* that wait at the same time */
-#define PROFILE_PAGE_LATE_MS ((PROFILE_SECONDS_MAX + PROFILE_LATE_SECONDS) * 1000)
+#define PROFILE_PAGE_LATE_MS ((PROFILE_SECONDS_MAX + 30) * 1000) /* to an answer, all in all */
 
 /*
  * As http_page_fn, of the arguments `seconds`, `workload` and `format`; others are ignored. Its

@@ -18,7 +18,6 @@
 #include "registry/registry.h"
 
 #define PROFILE_SECONDS_MAX 60U
-#define PROFILE_LATE_SECONDS 30U /* on top of these, all in all */
 #define PROFILER_ROWS (STACK_ENDS + 1) /* of samples */
 
 /* All of it is borrowed. */

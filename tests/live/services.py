@@ -31,6 +31,7 @@ WORKLOADS = BUILD / "workloads"
 WORKLOADS_SOURCES = Path(__file__).parents[1] / "workloads"
 SCRATCH = BUILD / "live" / str(_SIDE)
 READY_SECONDS = 60
+NOBODY = 65534
 
 
 def in_own_network(**settings):
@@ -38,6 +39,20 @@ def in_own_network(**settings):
     set_up = [f"echo {value} > /proc/sys/net/ipv4/{name}" for name, value in settings.items()]
     script = " && ".join(["ip link set lo up", *set_up, 'exec "$@"'])
     return ["unshare", "--net", "sh", "-c", script, "sh"]
+
+
+def user(*capabilities, uid=NOBODY):
+    """Runs a command as a user without privileges, but with exactly these capabilities."""
+    chosen = ",".join(["-all", *(f"+{name}" for name in capabilities)])
+    return [
+        "setpriv",
+        f"--reuid={uid}",
+        f"--regid={uid}",
+        "--clear-groups",
+        f"--inh-caps={chosen}",
+        f"--ambient-caps={chosen}",
+        f"--bounding-set={chosen}",
+    ]
 
 
 IN_OWN_NETWORK = in_own_network()

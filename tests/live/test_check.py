@@ -23,9 +23,8 @@ from clients import exchange
 from exporter import BINARY
 from exposition import Endpoint
 from kernel_types import KERNEL_TYPES, mounted, without
-from services import Process, Service, free_port, python_link, unique_name
+from services import Process, Service, free_port, python_link, unique_name, user
 
-NOBODY = 65534
 ALL_THREE = ("bpf", "perfmon", "sys_ptrace")
 BITS_OF_ALL_THREE = 1 << 39 | 1 << 38 | 1 << 19
 HEX_CAPABILITIES = r"^Cap(?:Inh|Prm|Eff|Bnd|Amb):\t([0-9a-f]+)$"
@@ -92,20 +91,6 @@ def start_by(directory, exporters, monkeypatch):
         return exporters()
 
     return function
-
-
-def user(*capabilities, uid=NOBODY):
-    """Runs a command as a user without privileges, but with exactly these capabilities."""
-    chosen = ",".join(["-all", *(f"+{name}" for name in capabilities)])
-    return [
-        "setpriv",
-        f"--reuid={uid}",
-        f"--regid={uid}",
-        "--clear-groups",
-        f"--inh-caps={chosen}",
-        f"--ambient-caps={chosen}",
-        f"--bounding-set={chosen}",
-    ]
 
 
 def sections(answer):

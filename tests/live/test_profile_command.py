@@ -22,13 +22,12 @@ import pytest
 import profiles
 from exporter import BINARY, START_SECONDS
 from profiles import SIGMAS, sigmas_off
-from services import Service, unique_name, wait_until
+from services import Service, unique_name, user, wait_until
 
 SECONDS = 3
 COLUMNS = 400
 FUNCTION = re.compile(r"^ *([\d.]+) %  +([\d.]+) %  (\S+)(?:  \((.*)\))?$", re.MULTILINE)
 BURNS = {"most_ns": "burn_most", "some_ns": "burn_some", "least_ns": "burn_least"}
-NOBODY = 65534
 SYS_OPENAT = {"x86_64": 257, "aarch64": 56}[os.uname().machine]
 # Of workloads that have no name yet, as those of tests that run beside these.
 LOST = r"(?:; \d+ of all workloads were lost)?"
@@ -208,13 +207,6 @@ def test_a_service_is_waited_for_that_begins_in_the_first_moments(start):
 
 
 # --- what it may do ---------------------------------------------------------------------------------
-
-
-def user(*capabilities):
-    """Runs a command as nobody, with exactly these capabilities."""
-    chosen = ",".join(["-all", *(f"+{name}" for name in capabilities)])
-    ids = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    return ["setpriv", *ids, *(f"--{of}={chosen}" for of in ("inh-caps", "ambient-caps"))]
 
 
 @pytest.fixture

@@ -42,18 +42,12 @@ static void child_execute(char *program)
 	die("%s", program);
 }
 
-/* It ends with this process at the latest. */
 static pid_t child_start(char *program)
 {
-	pid_t parent = getpid(), child = fork();
+	pid_t child = fork_tied();
 
-	if (child < 0)
-		die("fork");
 	if (child)
 		return child;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		exit(1);
 	if (program)
 		child_execute(program);
 	child_run();

@@ -91,18 +91,11 @@ FRAME static void *thread_run(void *number)
 
 static void child_fork(void)
 {
-	pid_t parent = getpid(), child = fork();
+	pid_t child = fork_tied();
 
-	if (child < 0)
-		die("fork");
-	if (child) {
-		stat_print("child", (uint64_t)child);
-		return;
-	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		exit(1);
-	worker(0);
+	if (!child)
+		worker(0);
+	stat_print("child", (uint64_t)child);
 }
 
 static void become(char *program)

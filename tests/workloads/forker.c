@@ -98,15 +98,10 @@ __attribute__((noreturn)) static void helper_run(const struct forker *forker, lo
 
 static pid_t child_start(const struct forker *forker, long number)
 {
-	pid_t parent = getpid(), child = fork();
+	pid_t child = fork_tied();
 
-	if (child < 0)
-		die("fork");
 	if (child)
 		return child;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		exit(1);
 	if (number < forker->children)
 		child_run(forker);
 	helper_run(forker, number);

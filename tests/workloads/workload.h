@@ -17,6 +17,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -270,6 +271,21 @@ static inline bool io_write_all(int fd, const char *from, size_t size)
 		size -= (size_t)part;
 	}
 	return true;
+}
+
+/* fork(2), whose child ends with this process at the latest. */
+static inline pid_t fork_tied(void)
+{
+	pid_t parent = getpid(), child = fork();
+
+	if (child < 0)
+		die("fork");
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			exit(1);
+	}
+	return child;
 }
 
 /* The next command, without its newline; false at the end of standard input. */
