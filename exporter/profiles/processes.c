@@ -76,6 +76,23 @@ static void process_remove(struct processes *processes, struct process *process,
 	free(process);
 }
 
+/* Takes the slot of one that is deferred, if @process is not. 0: there is none. */
+static uint32_t slot_take_over(struct processes *processes, const struct process *process,
+			       uint64_t now_ns)
+{
+	struct process *other, *next;
+
+	HASH_ITER (hh, processes->by_tgid, other, next) {
+		if (process->deferred || !other->deferred || !other->slot)
+			continue;
+		slot_give_back(processes, other->slot);
+		other->slot = 0;
+		process_let_go(other, now_ns);
+		return slot_take(processes);
+	}
+	return 0;
+}
+
 int process_open(const struct process *process)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, process->identity.tgid, 0);
@@ -87,9 +104,10 @@ int process_tell(struct processes *processes, struct process *process, int pidfd
 		 const struct code_range *ranges, size_t len, struct file **files, size_t files_len)
 {
 	struct code_slot told = { .exec_id = process->identity.exec_id };
+	uint64_t now_ns = clock_monotonic_ns();
 	int r;
 
-	process_let_go(process, clock_monotonic_ns()); /* samples may have them up to now */
+	process_let_go(process, now_ns); /* samples may have them up to now */
 	process->files = files;
 	process->files_len = files_len;
 	if (process->slot) {
@@ -97,6 +115,8 @@ int process_tell(struct processes *processes, struct process *process, int pidfd
 		return 0;
 	}
 	told.slot = slot_take(processes);
+	if (!told.slot)
+		told.slot = slot_take_over(processes, process, now_ns);
 	if (!told.slot)
 		return -ENOSPC;
 	told.owner = process->owner = ++processes->owners;
@@ -197,13 +217,17 @@ static bool process_is_due(struct processes *processes, const struct process *pr
 
 struct process *processes_next(struct processes *processes, uint64_t now_ns)
 {
-	struct process *process, *next;
+	struct process *process, *next, *deferred = NULL;
 
 	HASH_ITER (hh, processes->by_tgid, process, next) {
-		if (process_is_due(processes, process, now_ns))
+		if (!process_is_due(processes, process, now_ns))
+			continue;
+		if (!process->deferred)
 			return process;
+		if (!deferred)
+			deferred = process;
 	}
-	return NULL;
+	return deferred;
 }
 
 size_t processes_slots(const struct processes *processes)

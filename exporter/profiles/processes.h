@@ -30,6 +30,7 @@ struct process {
 	uint64_t read_ns; /* when its code was read last; 0: never */
 	bool seen; /* by the last walk */
 	bool partial; /* some of its files have not been asked for */
+	bool deferred; /* no profile wants its stacks: it is behind others, also for a slot */
 	struct file **files; /* owned; that it uses */
 	size_t files_len;
 	UT_hash_handle hh;
@@ -53,7 +54,8 @@ void processes_free(struct processes *processes);
  */
 int processes_walk(struct processes *processes, uint64_t now_ns);
 
-/* One whose code is not known, or has changed, and may be read at @now_ns; NULL: none. */
+/* One whose code is not known, or has changed, and may be read at @now_ns; NULL: none. One that is
+ * deferred only if there is no other. */
 struct process *processes_next(struct processes *processes, uint64_t now_ns);
 
 /* The process with these; NULL: it has gone meanwhile. */
@@ -68,7 +70,8 @@ int process_open(const struct process *process);
 
 /*
  * Tells the kernel side the @len ranges of @process, by address, and that it uses @files, whose
- * array is taken over. 0; -ENOSPC: no slot is free; -errno: it has ended.
+ * array is taken over. 0; -ENOSPC: no slot is free, or can be taken from one that is deferred;
+ * -errno: it has ended.
  */
 int process_tell(struct processes *processes, struct process *process, int pidfd,
 		 const struct code_range *ranges, size_t len, struct file **files,

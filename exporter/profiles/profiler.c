@@ -57,17 +57,24 @@ struct profiler {
 
 /* --- samples -------------------------------------------------------------------------------- */
 
+/* NULL: @tree is of no workload. */
+static const char *tree_workload(const struct profiler *profiler, uint32_t tree)
+{
+	ledger_handle handle;
+
+	if (!registry_find(profiler->env.registry, tree, &handle))
+		return NULL;
+	return ledger_name(profiler->env.ledger, handle);
+}
+
 static void sample_take(void *arg, const void *key, const void *value)
 {
 	struct profiler *profiler = arg;
 	const struct stack_key *stack_key = key;
 	const struct stack *stack = value;
-	ledger_handle handle;
-	const char *name = NULL;
+	const char *name = tree_workload(profiler, stack_key->tree);
 	struct profiler_run *run;
 
-	if (registry_find(profiler->env.registry, stack_key->tree, &handle))
-		name = ledger_name(profiler->env.ledger, handle);
 	if (name)
 		profiler->ends[stack->end < STACK_ENDS ? stack->end : STACK_NO_CODE] +=
 			stack->samples;
@@ -265,6 +272,29 @@ static void run_go_on(struct profiler_run *run, uint64_t now_ns)
 
 /* --- the loop ------------------------------------------------------------------------------- */
 
+static bool tree_is_wanted(const struct profiler *profiler, uint32_t tree)
+{
+	const char *name = tree_workload(profiler, tree);
+	const struct profiler_run *run;
+
+	TAILQ_FOREACH(run, &profiler->runs, link)
+	{
+		if (name && recording_wants(run->recording, name))
+			return true;
+	}
+	return false;
+}
+
+/* A machine may have more processes than are read in the time that a profile waits for. */
+static void processes_defer(struct profiler *profiler)
+{
+	struct process *process, *next;
+
+	HASH_ITER (hh, profiler->survey.processes.by_tgid, process, next) {
+		process->deferred = !tree_is_wanted(profiler, process->identity.tree);
+	}
+}
+
 static void profiler_tick(struct profiler *profiler, uint64_t now_ns)
 {
 	const struct profiler_run *oldest = TAILQ_FIRST(&profiler->runs);
@@ -272,6 +302,7 @@ static void profiler_tick(struct profiler *profiler, uint64_t now_ns)
 	profiler->tick_ns = now_ns + TICK_NS;
 	profiler_take(profiler);
 	survey_walk(&profiler->survey, now_ns, oldest->begun_ns);
+	processes_defer(profiler);
 }
 
 static void runs_go_on(struct profiler *profiler, uint64_t now_ns)

@@ -148,6 +148,11 @@ void recording_lose(struct recording *recording, uint64_t samples)
 	recording->counts.lost += samples;
 }
 
+bool recording_wants(const struct recording *recording, const char *workload)
+{
+	return !*recording->only || !strcmp(recording->only, workload);
+}
+
 void recording_add(struct recording *recording, const char *workload, const struct stack_key *key,
 		   const struct stack *stack)
 {
@@ -155,7 +160,7 @@ void recording_add(struct recording *recording, const char *workload, const stru
 	struct stack_key own = *key;
 	struct recorded *recorded = NULL;
 
-	if (*recording->only && strcmp(recording->only, workload) != 0)
+	if (!recording_wants(recording, workload))
 		return;
 	name = workload_intern(recording, workload);
 	if (name) {

@@ -8,6 +8,7 @@
 #ifndef WORKLOAD_PROFILES_RECORDING_H
 #define WORKLOAD_PROFILES_RECORDING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,9 @@ struct recording;
 /* NULL without memory. Only stacks of @workload are kept; "": of all. */
 struct recording *recording_new(const char *workload);
 void recording_free(struct recording *recording); /* NULL is nothing */
+
+/* Whether stacks of @workload are kept. */
+bool recording_wants(const struct recording *recording, const char *workload);
 
 /* One more stack, of @workload; what finds no room is counted. */
 void recording_add(struct recording *recording, const char *workload, const struct stack_key *key,

@@ -356,7 +356,15 @@ uint64_t survey_due_ns(const struct survey *survey)
 
 bool survey_is_done(struct survey *survey, uint64_t now_ns)
 {
-	return survey->step == SURVEY_RESTS && !processes_next(&survey->processes, now_ns);
+	const struct process *next = processes_next(&survey->processes, now_ns);
+	const struct process *process;
+
+	if (next && !next->deferred)
+		return false;
+	if (survey->step == SURVEY_RESTS)
+		return true;
+	process = processes_find(&survey->processes, &survey->process);
+	return process && process->deferred;
 }
 
 void survey_ask(struct survey *survey, struct survey_wish *wish)

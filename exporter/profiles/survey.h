@@ -74,7 +74,7 @@ void survey_forget(struct survey *survey, uint64_t now_ns);
 /* When it is to go on although no descriptor is readable; UINT64_MAX: never. */
 uint64_t survey_due_ns(const struct survey *survey);
 
-/* Whether the code of all processes that the last walk has met is known. */
+/* Whether the code of all processes that the last walk has met is known, but of deferred ones. */
 bool survey_is_done(struct survey *survey, uint64_t now_ns);
 
 /* Asks for names; survey_go_on() then goes on with that first. One wish at a time. */

@@ -6,104 +6,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "features/features.h"
 #include "helping.h"
-#include "plain_profiles.h"
-#include "profiles/processes.h"
+#include "herd.h"
 #include "stored.h"
-
-#define SECOND 1000000000ULL
-#define NOW (1000 * SECOND)
-
-/* --- a kernel side with processes ----------------------------------------------------------- */
-
-struct herd {
-	struct loader *loader;
-	struct processes processes;
-	struct tree_process met[CODE_PROCESSES_MAX + 1];
-	size_t len;
-	int walk; /* what comes of it */
-};
-
-static int herd_walk(void *arg, enum walk walk)
-{
-	const struct herd *herd = arg;
-
-	cr_expect_eq(walk, WALK_PROCESSES);
-	return herd->walk;
-}
-
-static struct herd *herd_new(void)
-{
-	struct herd *herd = calloc(1, sizeof(*herd));
-	unsigned int wanted = 1U << (unsigned int)features_find("profiles") |
-			      1U << (unsigned int)features_find("discovery");
-
-	cr_assert_not_null(herd);
-	herd->loader = plain_loader_new(wanted, herd_walk, herd);
-	cr_assert_eq(processes_open(&herd->processes, herd->loader), 0);
-	return herd;
-}
-
-static void herd_free(struct herd *herd)
-{
-	processes_free(&herd->processes);
-	plain_loader_free(herd->loader);
-	free(herd);
-}
-
-static struct tree_process *herd_add(struct herd *herd, uint32_t tgid)
-{
-	struct tree_process *process = &herd->met[herd->len++];
-
-	*process = (struct tree_process){ .start_ns = 7, .tgid = tgid, .tid = tgid, .tree = 1 };
-	return process;
-}
-
-static int herd_look(struct herd *herd, uint64_t now_ns)
-{
-	plain_processes(herd->loader, herd->met, herd->len);
-	return processes_walk(&herd->processes, now_ns);
-}
-
-static struct process *herd_find(const struct herd *herd, const struct tree_process *identity)
-{
-	return processes_find(&herd->processes, identity);
-}
-
-static const struct process_code *herd_code(struct herd *herd, uint32_t slot)
-{
-	return plain_at(herd->loader, "process_code", slot);
-}
-
-/* Numbers of which there is no process are those of this one. */
-static int herd_tell_these(struct herd *herd, struct process *process,
-			   const struct code_range *ranges, size_t len)
-{
-	_cleanup_(cleanup_close) int pidfd = process_open(process);
-
-	if (pidfd < 0)
-		pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	return process_tell(&herd->processes, process, pidfd, ranges, len, NULL, 0);
-}
-
-/* As after its code was read: ranges that begin at @begin, and so many of them. */
-static int herd_tell(struct herd *herd, struct process *process, uint64_t begin, size_t len)
-{
-	struct code_range ranges[CODE_RANGES_MAX];
-
-	for (size_t i = 0; i < len; i++)
-		ranges[i] = (struct code_range){ .begin = begin + i, .end = begin + i + 1 };
-	return herd_tell_these(herd, process, ranges, len);
-}
 
 /* --- which there are ---------------------------------------------------------------------------
  */
@@ -272,41 +183,6 @@ Test(processes, a_slot_says_that_it_is_being_written)
 	cr_expect_eq(witness.faults, 1);
 	cr_expect_eq(witness.seq, 3, "odd");
 	cr_expect_eq(witness.code->seq, 4);
-	herd_free(herd);
-}
-
-/* --- room ----------------------------------------------------------------------------------- */
-
-/* All of them are this process: only slots count here. */
-Test(processes, that_find_no_slot_have_none_until_one_has_ended)
-{
-	struct herd *herd = herd_new();
-	struct tree_process first, last;
-	struct process *process;
-	bool taken[CODE_PROCESSES_MAX] = { false };
-
-	for (uint32_t i = 0; i < CODE_PROCESSES_MAX; i++)
-		herd_add(herd, 1000 + i);
-	first = herd->met[0];
-	last = herd->met[CODE_PROCESSES_MAX - 1];
-	cr_assert_eq(herd_look(herd, NOW), 0);
-	for (size_t i = 0; i < CODE_PROCESSES_MAX - 1; i++) {
-		process = herd_find(herd, &herd->met[i]);
-		herd_tell(herd, process, 100, 1);
-		cr_assert(process->slot && process->slot < CODE_PROCESSES_MAX);
-		cr_assert_not(taken[process->slot], "%u is two processes'", process->slot);
-		taken[process->slot] = true;
-	}
-	cr_expect_eq(processes_slots(&herd->processes), CODE_PROCESSES_MAX - 1);
-	process = herd_find(herd, &last);
-	cr_expect_eq(herd_tell(herd, process, 100, 1), -ENOSPC);
-	cr_expect_eq(process->slot, 0);
-	memmove(herd->met, herd->met + 1, --herd->len * sizeof(*herd->met));
-	cr_assert_eq(herd_look(herd, NOW), 0);
-	cr_expect_null(herd_find(herd, &first));
-	cr_expect_neq(herd_tell(herd, process, 300, 1), -ENOSPC);
-	cr_expect_eq(herd_code(herd, process->slot)->ranges[0].begin, 300);
-	cr_expect_eq(processes_slots(&herd->processes), CODE_PROCESSES_MAX - 1);
 	herd_free(herd);
 }
 

@@ -263,6 +263,29 @@ Test(profiler, samples_at_last_although_code_cannot_be_read)
 	profiler_site_free(ps);
 }
 
+/* Of the first process the code cannot be read: it is not waited for. */
+Test(profiler, reads_first_what_the_profile_is_of)
+{
+	struct profiler_site *ps = profiler_site_new();
+	const struct script_log *opener = &ps->helped.script->opener;
+	int fd;
+
+	surveying_add(&ps->helped);
+	surveying_map(&ps->helped, 0, ADDRESS, 5);
+	surveying_add(&ps->helped)->tree = DB;
+	profiler_site_meet(ps);
+	ps->helped.script->held = true;
+	fd = profiler_site_ask(ps, "seconds=1&workload=db&format=folded");
+	PROFILER_SITE_UNTIL(ps, ps->helped.script->parser.len == 1);
+	cr_expect_eq(opener->pids[0], ps->helped.children[1]);
+	cr_expect_eq(opener->pids[1], ps->helped.children[0]);
+	serve(&ps->site, -1, 0, now_ms() + 500);
+	cr_expect(profiler_site_samples(), "it waits for the other one");
+	cr_expect_neq(plain_slot(ps->helped.loader, ps->helped.children[1]).slot, 0);
+	close(fd);
+	profiler_site_free(ps);
+}
+
 /* It begins, and so ends, between two looks for samples. */
 Test(profiler, takes_what_was_sampled_last)
 {
