@@ -36,6 +36,7 @@ struct http_route {
 	enum http_access access;
 	unsigned later_ms; /* how long a late answer may take; 0: the page does not come later */
 	size_t later_max; /* how many late answers may be under way; 503 beyond */
+	const void *later_pool; /* routes that have the same share that number; NULL: its own */
 };
 
 /* Zeroed: no pages. */

@@ -152,14 +152,20 @@ struct http_page http_turn_take_page(struct http_turn *turn)
 	return page;
 }
 
+static bool routes_share(const struct http_route *a, const struct http_route *b)
+{
+	return a == b || (a->later_pool && a->later_pool == b->later_pool);
+}
+
 /* One that was displaced, or whose time is over, has left its place before it is freed. */
 static bool turn_has_place(const struct http_turn *turn, const struct http_route *route)
 {
-	return turn->route == route &&
+	return routes_share(turn->route, route) &&
 	       (turn->end == HTTP_LATER_OPEN || turn->end == HTTP_LATER_ANSWERED);
 }
 
-/* How many answers of @route are under way, of @origin; NULL: of any. */
+/* How many answers of @route, and of those that share with it, are under way, of @origin; NULL: of
+ * any. */
 static size_t turns_held(const struct http_turns *turns, const struct http_route *route,
 			 const struct http_origin *origin)
 {
@@ -187,7 +193,7 @@ bool http_turns_have_room(const struct http_turns *turns, const struct http_rout
 	{
 		size_t held;
 
-		if (turn->route != route || turn->wait != HTTP_WAIT_LATER ||
+		if (!routes_share(turn->route, route) || turn->wait != HTTP_WAIT_LATER ||
 		    turn->end != HTTP_LATER_OPEN)
 			continue;
 		held = turns_held(turns, route, &turn->record->origin);

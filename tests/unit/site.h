@@ -41,6 +41,7 @@ struct site {
 	int page_error;
 	size_t asked; /* how often, for /metrics */
 	unsigned later_ms; /* how long the answers of /later may take */
+	const void *later_pool; /* of its route */
 	struct http_later *later[SITE_LATER_MAX + 1]; /* which it was asked for, in this order */
 	size_t later_len, gone;
 	const char *host; /* where it listens; NULL: 127.0.0.1 */
@@ -138,7 +139,8 @@ static inline void site_route(struct site *site)
 		  .page = site_later,
 		  .arg = site,
 		  .later_ms = site->later_ms ? site->later_ms : PATIENCE_MS,
-		  .later_max = SITE_LATER_MAX },
+		  .later_max = SITE_LATER_MAX,
+		  .later_pool = site->later_pool },
 		{ .path = "/private", .page = site_health, .prompt = true, .access = HTTP_PRIVATE },
 		{ .path = "/open", .page = site_health, .prompt = true, .access = HTTP_OPEN },
 	};

@@ -186,6 +186,43 @@ Test(http_later, no_more_are_under_way_than_the_route_allows)
 	expect_gone(&site, SITE_LATER_MAX - 1);
 }
 
+Test(http_later, routes_may_share_how_many_are_under_way)
+{
+	static const struct http_route other = {
+		.path = "/other",
+		.page = site_later,
+		.later_ms = PATIENCE_MS,
+		.later_max = SITE_LATER_MAX,
+	};
+	static const char pool[] = "one of both";
+
+	for (int shared = 0; shared < 2; shared++) {
+		_cleanup_(site_stop) struct site site = { 0 };
+		struct http_route route = other;
+		int fds[SITE_LATER_MAX], another;
+
+		site.later_pool = route.later_pool = shared ? pool : NULL;
+		route.arg = &site;
+		cr_assert_eq(http_routes_add(&site.routes, &route), 0);
+		site_start(&site);
+		for (size_t i = 0; i < SITE_LATER_MAX; i++)
+			fds[i] = ask(&site);
+		another = connect_to(&site);
+		send_text(&site, another, "GET /other" CLOSE);
+		if (shared) {
+			expect_answer(&site, another, "503",
+				      "Too many requests at the same time.\n");
+		} else {
+			serve(&site, -1, 0, now_ms() + LOOK_MS);
+			cr_expect_eq(site.later_len, SITE_LATER_MAX + 1);
+			close(another);
+		}
+		for (size_t i = 0; i < SITE_LATER_MAX; i++)
+			close(fds[i]);
+		expect_gone(&site, SITE_LATER_MAX + !shared);
+	}
+}
+
 Test(http_later, a_client_that_has_most_of_them_gives_way_to_another)
 {
 	_cleanup_(site_stop) struct site site = { 0 };
