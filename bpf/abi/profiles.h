@@ -23,7 +23,8 @@
 	STACK_END(NO_RULE, "no_rule")                                                       \
 	STACK_END(UNREADABLE, "unreadable")                                                 \
 	STACK_END(ASTRAY, "astray")                                                         \
-	STACK_END(CHANGED, "code_changed") /* while the stack was followed */
+	STACK_END(CHANGED, "code_changed") /* while the stack was followed */               \
+	STACK_END(BEGAN_BEFORE, "began_before") /* a wait, whose stack is not known */
 
 enum stack_end {
 #define STACK_END(id, label) STACK_##id,
@@ -47,6 +48,25 @@ static inline __u64 frame_address(__u64 frame)
 	return frame & 0xffffffffffffULL;
 }
 
+#define HASH_LATER 1ULL
+
+/* The system call in which a thread waits is a frame of no file; 0: it is in none. */
+#define FRAMES_OF_SYSCALLS (1ULL << 40)
+#define SYSCALLS_MAX 1024
+
+static inline __u64 frame_of_syscall(__s32 number)
+{
+	return number >= 0 && number < SYSCALLS_MAX ? FRAMES_OF_SYSCALLS + (__u64)number : 0;
+}
+
+/* Its number; negative: @frame is something else. */
+static inline __s32 frame_syscall(__u64 frame)
+{
+	return frame >= FRAMES_OF_SYSCALLS && frame < FRAMES_OF_SYSCALLS + SYSCALLS_MAX
+		       ? (__s32)(frame - FRAMES_OF_SYSCALLS)
+		       : -1;
+}
+
 struct stack_key {
 	__u64 hash; /* of the pool's name, the frames and the end */
 	__u32 tree;
@@ -57,23 +77,49 @@ _Static_assert(sizeof(struct stack_key) == 16, "struct stack_key has a hole");
 /*
  * A frame is an address in code: where a call was made, that of the byte before it returns.
  *
+ * With state RUNNING: samples of CPU time. With another one: waits that were spent in it, and for a
+ * CPU behind that. Those that are not sampled are made up for by the others, which stand for
+ * several. A wait can last longer than its stack is kept here: what is told of it later has no
+ * frames, ends with STACK_BEGAN_BEFORE, and its hash is that of the stack with HASH_LATER. So does
+ * what is told of one that began before the look, and its hash is by pool.
+ *
  * Hashes `stacks_0` and `stacks_1`: programs write the one that `profiling` names; user space reads
  * the other once no program is in it any more (struct profiled).
  */
 struct stack {
-	__u64 samples;
+	__u64 samples; /* or waits that began */
+	__u64 ns; /* of waits, in the state of the key */
+	__u64 woken; /* of waits that are over, */
+	__u64 queued_ns; /* the time until a CPU was free */
 	__u64 pool[2]; /* its name, as in struct pool_info */
 	__u32 end; /* enum stack_end */
 	__u32 len;
 	__u64 frames[FRAMES_MAX]; /* innermost first */
 };
-_Static_assert(sizeof(struct stack) == 32 + 8 * FRAMES_MAX, "struct stack has a hole");
+_Static_assert(sizeof(struct stack) == 56 + 8 * FRAMES_MAX, "struct stack has a hole");
+
+/* What the iterator profiles_waits writes: of a wait that lasts, what was not told yet. */
+struct wait_told {
+	struct stack_key key; /* of its stack */
+	__u64 ns;
+	__u64 pool[2]; /* as in struct stack */
+	__u64 woken; /* whether it lasts for want of a CPU only */
+};
+_Static_assert(sizeof(struct wait_told) == 48, "struct wait_told has a hole");
 
 /* Array `profiling`, of one, written by user space. */
 struct profiling {
 	__u64 set; /* of stacks, that is written to */
+	__u64 looks; /* whether waits are looked at */
 };
-_Static_assert(sizeof(struct profiling) == 8, "struct profiling has a hole");
+_Static_assert(sizeof(struct profiling) == 16, "struct profiling has a hole");
+
+/* Array `looked_at`, by tree, written by user space: which waits of its threads are looked at. */
+struct look {
+	__u64 since_ns; /* CLOCK_MONOTONIC, another one for each look; 0: there is none */
+	__u64 states; /* 1 << enum thread_state of each that is */
+};
+_Static_assert(sizeof(struct look) == 16, "struct look has a hole");
 
 /* Of a process: which slot of `process_code` is its own. */
 struct code_slot {

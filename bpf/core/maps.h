@@ -14,12 +14,24 @@
 #include "abi/shares.h"
 #include "lib/knobs.h"
 #include "machine/threads.h"
+#include "machine/waits.h"
+
+/* The wait is behind the thread, of which some have copies. */
+struct thread_stored {
+	struct thread thread;
+	struct thread_wait wait;
+};
+
+static inline struct thread_wait *thread_wait_of(struct thread *thread)
+{
+	return &((struct thread_stored *)thread)->wait;
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct thread);
+	__type(value, struct thread_stored);
 } tasks SEC(".maps");
 
 struct {

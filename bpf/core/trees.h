@@ -115,8 +115,9 @@ static inline struct thread *thread_of(struct task_struct *task)
 }
 
 /* Not on the stack, of which all that call each other share 512 bytes. */
-static const struct thread thread_fresh = { .where = (__u64)SLOT_OTHER << 8 | STATE_NONE,
-					    .stale = 1 };
+static const struct thread_stored thread_fresh = {
+	.thread = { .where = (__u64)SLOT_OTHER << 8 | STATE_NONE, .stale = 1 },
+};
 
 /*
  * Of two CPUs that make it at the same instant the kernel refuses one (EAGAIN of

@@ -178,6 +178,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
+	__u64 start_time;
 	__u64 start_boottime;
 	const struct cred *real_cred;
 	char comm[16];

@@ -21,6 +21,7 @@ struct unwinding {
 	__u32 slot; /* of the process */
 	__u32 range; /* of the frame, where it is still known */
 	__u32 of_parent; /* the slot is; then what is missing in it was not missed by its owner */
+	__u64 leaf; /* frame below those that are followed; 0: none */
 	__u64 fence;
 	struct stack_key key;
 	struct stack stack;
@@ -153,7 +154,7 @@ VERIFIED_ALONE int stack_hash(struct unwinding *unwinding)
 			break;
 		hash = hash_add(hash, unwinding->stack.frames[i]);
 	}
-	unwinding->key.hash = hash;
+	unwinding->key.hash = hash & ~HASH_LATER;
 	return 0;
 }
 
@@ -170,15 +171,23 @@ static inline void fence(struct unwinding *unwinding)
 static inline void stack_follow(struct unwinding *unwinding, struct task_struct *task,
 				const struct code_slot *told)
 {
-	__u32 slot = told ? told->slot : 0;
-	struct process_code *code = bpf_map_lookup_elem(&process_code, &slot);
+	struct process_code *code;
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	int end = STACK_TRUNCATED;
+	__u32 slot;
 	__u64 seq;
 
 	unwinding->stack.len = 0;
 	unwinding->stack.end = STACK_NO_CODE;
-	if (!code || !told || task_compat(task))
+	if (task_compat(task))
+		return;
+	if (unwinding->leaf)
+		frame_note(&unwinding->stack, unwinding->leaf);
+	if (!told)
+		return;
+	slot = told->slot;
+	code = bpf_map_lookup_elem(&process_code, &slot);
+	if (!code)
 		return;
 	seq = *(volatile __u64 *)&code->seq;
 	fence(unwinding);

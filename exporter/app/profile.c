@@ -32,7 +32,9 @@
 #define COLUMNS 100U /* where there is no terminal that tells */
 #define NAMES_SHOWN 20U /* where the workload is not there */
 
-static const char *const types[] = { "cpu" };
+/* In the order of enum profile_kind. */
+static const char *const types[] = { "cpu", "offcpu", "block", "lock" };
+_Static_assert(COUNT(types) == PROFILE_KINDS, "a kind of profile has no name");
 
 struct profile_settings {
 	unsigned int type;
@@ -98,6 +100,7 @@ static void profile_taken(void *arg, int error, const struct profile *profile)
 static void profile_begin(struct taking *taking)
 {
 	const struct profiler_order order = {
+		.kind = (enum profile_kind)taking->settings->type,
 		.workload = taking->workload,
 		.seconds = taking->settings->seconds,
 		.taken = profile_taken,
@@ -165,16 +168,21 @@ static void signal_came(void *arg)
 /* --- start and end -------------------------------------------------------------------------- */
 
 /* As the exporter, with no more than profiles need; only what is wrong is logged. */
-static int config_make(struct config *config, const char *sandbox)
+static int config_make(struct config *config, const struct profile_settings *settings)
 {
 	char program[] = "workload_exporter", on[] = "--collector.profiles";
 	char off[] = "--no-collector.requests", level[] = "--log.level=warn";
 	char own[64] = "";
-	char *argv[] = { program, on, off, level, own, NULL };
+	char *argv[6] = { program, on, level };
+	int argc = 3;
 
-	if (sandbox)
-		snprintf(own, sizeof(own), "--security.sandbox=%s", sandbox);
-	return config_parse(config, COUNT(argv) - (sandbox ? 1 : 2), argv, stdout, stderr);
+	if (settings->type == PROFILE_CPU)
+		argv[argc++] = off; /* which tell waits for work from others */
+	if (settings->sandbox) {
+		snprintf(own, sizeof(own), "--security.sandbox=%s", settings->sandbox);
+		argv[argc++] = own;
+	}
+	return config_parse(config, argc, argv, stdout, stderr);
 }
 
 /*
@@ -301,7 +309,7 @@ static int profile_run(const struct command_call *call)
 	taking.workload = call->operand;
 	taking.log.out = stderr;
 	columns_read(&taking);
-	r = config_make(&taking.config, taking.settings->sandbox);
+	r = config_make(&taking.config, taking.settings);
 	if (r)
 		return r == -EINVAL ? EX_USAGE : exit_code_of(r);
 	sigemptyset(&taking.ends);
@@ -327,7 +335,7 @@ static int profile_run(const struct command_call *call)
 
 static const struct flag profile_flags[] = {
 	COMMAND_FLAG("type", "TYPE", "cpu", FLAG_CHOICE(profile_settings, type, types),
-		     "Of what: cpu, which is the default."),
+		     "cpu, the default; offcpu (waits), block (but for a CPU) or lock."),
 	COMMAND_FLAG("seconds", "N", "10",
 		     FLAG_NUMBER_FROM(profile_settings, seconds, 1, PROFILE_SECONDS_MAX,
 				      "a number from 1 to 60"),
@@ -343,11 +351,12 @@ static const struct flag profile_flags[] = {
 const struct command command_profile = {
 	.name = "profile",
 	.operand = "WORKLOAD",
-	.summary = "In which functions a service spends CPU",
+	.summary = "Where a service spends CPU, or waits",
 	.about =
-		"Tells in which functions the service WORKLOAD spends CPU time: the most frequent "
-		"ones, and a\n"
-		"flame graph; or writes a profile for go tool pprof. Loads what it needs by itself "
+		"Tells in which functions the service WORKLOAD spends CPU time, or waits: the most "
+		"frequent\n"
+		"ones, and a flame graph; or writes a profile for go tool pprof. Loads what it "
+		"needs by itself "
 		"and removes\n"
 		"it again: no exporter has to run. Names of C++ and Rust are mangled: c++filt "
 		"undoes it.\n",

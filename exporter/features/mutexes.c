@@ -258,8 +258,9 @@ static void process_add(struct mutexes *mutexes, const struct tree_process *iden
 }
 
 /* After an exec, and where the number was given anew, it is another process. */
-static void process_meet(void *arg, const struct tree_process *identity)
+static void process_meet(void *arg, const void *row)
 {
+	const struct tree_process *identity = row;
 	struct mutexes *mutexes = arg;
 	struct process *process;
 

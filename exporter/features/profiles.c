@@ -93,12 +93,17 @@ static size_t profiles_maps(void *state, struct map_row rows[static FEATURE_MAPS
 	return profiler_maps(profiles->profiler, rows);
 }
 
-static int profiles_page(void *state, const struct http_request *request, struct http_page *page)
-{
-	struct profiles *profiles = state;
-
-	return profile_page(profiles->profiler, request, page);
-}
+#define PAGE(name, kind)                                                                         \
+	static int name(void *state, const struct http_request *request, struct http_page *page) \
+	{                                                                                        \
+		const struct profiles *profiles = state;                                         \
+                                                                                                 \
+		return profile_page(profiles->profiler, kind, request, page);                    \
+	}
+PAGE(cpu_page, PROFILE_CPU)
+PAGE(offcpu_page, PROFILE_OFFCPU)
+PAGE(block_page, PROFILE_BLOCK)
+PAGE(mutex_page, PROFILE_LOCK)
 
 static const struct sandbox_call profiles_calls[] = {
 	HELPER_PASSING_CALLS,
@@ -114,13 +119,29 @@ static const struct needs profiles_needs = {
 	.descriptors = FILES_MAX + 512, /* and of a clock for each CPU */
 };
 
+extern const struct feature feature_profiles;
+
+#define PRIVATE_LATER                                                                             \
+	.access = HTTP_PRIVATE, .later_ms = PROFILE_PAGE_LATE_MS, .later_max = PROFILE_PAGES_MAX, \
+	.later_pool = &feature_profiles
+
 static const struct http_route profiles_routes[] = {
 	{ .path = "/debug/pprof/profile",
 	  .about = "a profile of CPU time by function, for go tool pprof",
-	  .page = profiles_page,
-	  .access = HTTP_PRIVATE,
-	  .later_ms = PROFILE_PAGE_LATE_MS,
-	  .later_max = PROFILE_PAGES_MAX },
+	  .page = cpu_page,
+	  PRIVATE_LATER },
+	{ .path = "/debug/pprof/offcpu",
+	  .about = "a profile of waits by function, but of those for work",
+	  .page = offcpu_page,
+	  PRIVATE_LATER },
+	{ .path = "/debug/pprof/block",
+	  .about = "the same without waits for a CPU",
+	  .page = block_page,
+	  PRIVATE_LATER },
+	{ .path = "/debug/pprof/mutex",
+	  .about = "a profile of waits for locks",
+	  .page = mutex_page,
+	  PRIVATE_LATER },
 };
 
 const struct feature feature_profiles = {
@@ -130,6 +151,7 @@ const struct feature feature_profiles = {
 		.optional = true,
 		.supports = true,
 		.backends = { { .object = "profiles" } },
+		.walks = { { "profiles_waits", WALK_LASTING, { NULL } } },
 		.maps = { { "profiled", profiled_entries } },
 	},
 	.collector = true,

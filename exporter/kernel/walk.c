@@ -8,8 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/profiles.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+
+#define ROWS_BYTES 4096
+
+static const size_t row_bytes[WALKS] = {
+	[WALK_PROCESSES] = sizeof(struct tree_process),
+	[WALK_LASTING] = sizeof(struct wait_told),
+};
 
 static int walk_row(const struct walks *walks, const char *program)
 {
@@ -97,23 +105,23 @@ void walks_detach_all(struct walks *walks)
  * The kernel gives out whole rows only: it reads up to a row that would not fit. What writes no
  * rows writes a byte where it can be left for a moment (bpf/lib/walks.h).
  */
-static int iterator_read(int fd, uint64_t until_ns, walk_row_fn row, void *arg)
+static int iterator_read(int fd, size_t bytes, uint64_t until_ns, walk_row_fn row, void *arg)
 {
-	struct tree_process rows[128];
+	_Alignas(uint64_t) char rows[ROWS_BYTES];
 	ssize_t n;
 
 	do {
-		n = read(fd, rows, row ? sizeof(rows) : 1);
-		for (ssize_t i = 0; row && i < n / (ssize_t)sizeof(*rows); i++)
-			row(arg, &rows[i]);
+		n = read(fd, rows, row ? sizeof(rows) / bytes * bytes : 1);
+		for (ssize_t at = 0; row && at + (ssize_t)bytes <= n; at += (ssize_t)bytes)
+			row(arg, rows + at);
 		if (!n || (n < 0 && errno != EINTR && errno != EAGAIN))
 			return n ? -errno : 0;
 	} while (clock_monotonic_ns() < until_ns);
 	return 1;
 }
 
-static int link_run(const struct bpf_link *link, struct walk_cursor *cursor, uint64_t until_ns,
-		    walk_row_fn row, void *arg)
+static int link_run(const struct bpf_link *link, size_t bytes, struct walk_cursor *cursor,
+		    uint64_t until_ns, walk_row_fn row, void *arg)
 {
 	int r;
 
@@ -123,7 +131,7 @@ static int link_run(const struct bpf_link *link, struct walk_cursor *cursor, uin
 			return r;
 		cursor->fd = r;
 	}
-	r = iterator_read(cursor->fd, until_ns, row, arg);
+	r = iterator_read(cursor->fd, bytes, until_ns, row, arg);
 	if (r <= 0) {
 		close(cursor->fd);
 		cursor->fd = 0;
@@ -143,13 +151,15 @@ int walks_run(const struct walks *walks, enum walk walk, struct walk_cursor *cur
 {
 	int r = -EOPNOTSUPP;
 
+	if (row && !row_bytes[walk])
+		return -EINVAL;
 	for (int i = cursor->at; i < (int)walks->len * WALK_MAPS_MAX; i++) {
 		const struct bpf_link *link = walks->links[i / WALK_MAPS_MAX][i % WALK_MAPS_MAX];
 
 		if (walks->programs[i / WALK_MAPS_MAX]->walk != walk || !link)
 			continue;
 		cursor->at = i;
-		r = link_run(link, cursor, until_ns, row, arg);
+		r = link_run(link, row_bytes[walk], cursor, until_ns, row, arg);
 		if (r > 0)
 			return r;
 		if (r)

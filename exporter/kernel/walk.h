@@ -24,7 +24,9 @@ enum walk {
 	WALK_SOCKETS,
 	WALK_TRACKED, /* sockets that have state */
 	WALK_MEMBERS, /* threads that have state */
-	WALK_PROCESSES
+	WALK_PROCESSES,
+	WALK_LASTING, /* waits that last */
+	WALKS
 };
 
 #define WALK_PROGRAMS_MAX 80
@@ -37,8 +39,9 @@ struct walk_program {
 	const char *maps[WALK_MAPS_MAX];
 };
 
-/* What the program of WALK_PROCESSES writes; the other walks write nothing. */
-typedef void (*walk_row_fn)(void *arg, const struct tree_process *process);
+/* What the program of a walk writes: of WALK_PROCESSES a struct tree_process, of WALK_LASTING a
+ * struct wait_told; the other walks write nothing. */
+typedef void (*walk_row_fn)(void *arg, const void *row);
 
 /* Whether two rows with the same number are the same program of the same process: that number was
  * not given to another one meanwhile, and it has not called exec. */

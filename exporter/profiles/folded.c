@@ -5,6 +5,7 @@
 
 #include "abi/profiles.h"
 #include "base/text.h"
+#include "base/units.h"
 
 static void append_word(struct buffer *out, const char *text)
 {
@@ -31,6 +32,8 @@ void folded_frame(const struct profile *profile, uint64_t frame, struct buffer *
 static void append_stack(const struct profile *profile, const struct profile_stack *stack,
 			 struct buffer *out)
 {
+	bool cpu = profile->kind == PROFILE_CPU;
+
 	append_word(out, stack->workload);
 	buffer_char(out, ';');
 	append_word(out, stack->pool);
@@ -40,7 +43,7 @@ static void append_stack(const struct profile *profile, const struct profile_sta
 		buffer_char(out, ';');
 		folded_frame(profile, stack->frames[i], out);
 	}
-	buffer_printf(out, " %" PRIu64 "\n", stack->count);
+	buffer_printf(out, " %llu\n", cpu ? stack->count + 0ULL : stack->ns / NS_PER_US);
 }
 
 void folded_write(const struct profile *profile, struct buffer *out)

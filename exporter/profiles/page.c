@@ -15,6 +15,7 @@
 /* What a client wants. */
 struct wanted {
 	uint64_t seconds;
+	enum profile_kind kind;
 	const char *workload; /* borrowed from the request */
 	bool folded; /* else pprof */
 };
@@ -55,7 +56,8 @@ static const char *wanted_read(const struct http_request *request, struct wanted
 {
 	const char *wrong = NULL;
 
-	*wanted = (struct wanted){ .seconds = SECONDS_DEFAULT, .workload = "" };
+	wanted->seconds = SECONDS_DEFAULT;
+	wanted->workload = "";
 	for (size_t i = 0; !wrong && i < request->arguments_len; i++)
 		wrong = argument_read(&request->arguments[i], wanted);
 	return wrong;
@@ -100,6 +102,7 @@ static int waiting_begin(struct waiting *waiting, struct profiler *profiler,
 			 const struct wanted *wanted)
 {
 	const struct profiler_order order = {
+		.kind = wanted->kind,
 		.workload = wanted->workload,
 		.seconds = wanted->seconds,
 		.taken = waiting_answer,
@@ -110,10 +113,10 @@ static int waiting_begin(struct waiting *waiting, struct profiler *profiler,
 	return profiler_begin(profiler, &order, &waiting->run);
 }
 
-int profile_page(struct profiler *profiler, const struct http_request *request,
-		 struct http_page *page)
+int profile_page(struct profiler *profiler, enum profile_kind kind,
+		 const struct http_request *request, struct http_page *page)
 {
-	struct wanted wanted;
+	struct wanted wanted = { .kind = kind };
 	const char *wrong = wanted_read(request, &wanted);
 	struct waiting *waiting;
 	int r;

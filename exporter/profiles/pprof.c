@@ -295,6 +295,7 @@ static int samples_write(struct writing *writing)
 static int message_append(struct writing *writing, struct buffer *out)
 {
 	const struct profile *profile = writing->profile;
+	const struct profile_kind_row *kind = &profile_kinds[profile->kind];
 	Pprof__Profile message = PPROF__PROFILE__INIT;
 	Pprof__ValueType types[VALUES] = { PPROF__VALUE_TYPE__INIT, PPROF__VALUE_TYPE__INIT };
 	Pprof__ValueType *type_pointers[VALUES] = { &types[0], &types[1] };
@@ -302,16 +303,16 @@ static int message_append(struct writing *writing, struct buffer *out)
 			       text_index(&writing->texts, writing->lost) };
 	char *room;
 
-	types[0].type = text_index(&writing->texts, "samples");
+	types[0].type = text_index(&writing->texts, kind->count);
 	types[0].unit = text_index(&writing->texts, "count");
-	types[1].type = text_index(&writing->texts, profile->type);
-	types[1].unit = text_index(&writing->texts, profile->unit);
+	types[1].type = text_index(&writing->texts, kind->time);
+	types[1].unit = text_index(&writing->texts, "nanoseconds");
 	if (writing->texts.error)
 		return writing->texts.error;
 	message.n_sample_type = VALUES;
 	message.sample_type = type_pointers;
-	message.period_type = &types[1];
-	message.period = (int64_t)profile->period_ns;
+	message.period_type = &types[profile->period_ns ? 1 : 0];
+	message.period = profile->period_ns ? (int64_t)profile->period_ns : 1;
 	message.time_nanos = (int64_t)profile->time_ns;
 	message.duration_nanos = (int64_t)profile->duration_ns;
 	message.default_sample_type = types[1].type;
@@ -353,7 +354,8 @@ int pprof_write(const struct profile *profile, struct buffer *out)
 	int r;
 
 	snprintf(writing.complete, sizeof(writing.complete),
-		 "complete stacks: %" PRIu64 " of %" PRIu64, profile->complete, profile->samples);
+		 "complete stacks: %" PRIu64 " of %" PRIu64 "%s", profile->complete,
+		 profile->weight, profile->kind == PROFILE_CPU ? "" : " ns");
 	snprintf(writing.lost, sizeof(writing.lost), "lost samples: %" PRIu64, profile->lost);
 	text_index(&writing.texts, "");
 	r = frames_collect(&writing);

@@ -160,8 +160,9 @@ struct walk_now {
 
 /* After an exec, and where the number was given anew, it is another process: the old one is not
  * seen, and its slot is not read, as it has another exec_id, or was the task's that has gone. */
-static void process_meet(void *arg, const struct tree_process *identity)
+static void process_meet(void *arg, const void *row)
 {
+	const struct tree_process *identity = row;
 	const struct walk_now *walk = arg;
 	struct processes *processes = walk->processes;
 	struct process *process;

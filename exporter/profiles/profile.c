@@ -5,6 +5,14 @@
 
 #include "abi/profiles.h"
 
+const struct profile_kind_row profile_kinds[PROFILE_KINDS] = {
+	[PROFILE_CPU] = { "samples", "cpu" },
+	[PROFILE_OFFCPU] = { "waits", "offcpu" },
+	/* Names that Go has given them, and that others know (runtime/pprof). */
+	[PROFILE_BLOCK] = { "contentions", "delay" },
+	[PROFILE_LOCK] = { "contentions", "delay" },
+};
+
 static int frame_compare(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;

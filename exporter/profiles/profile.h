@@ -36,12 +36,22 @@ struct profile_stack {
 	uint64_t ns;
 };
 
+/* What it is of: CPU time, or waits; of those all, or all but for a CPU, or for locks. None is of
+ * waits for work. */
+enum profile_kind { PROFILE_CPU, PROFILE_OFFCPU, PROFILE_BLOCK, PROFILE_LOCK, PROFILE_KINDS };
+
+struct profile_kind_row {
+	const char *count, *time; /* what pprof calls both values of a sample */
+};
+extern const struct profile_kind_row profile_kinds[PROFILE_KINDS];
+
 struct profile {
-	const char *type, *unit; /* of the count's companion: "cpu", "nanoseconds" */
+	enum profile_kind kind;
 	uint64_t time_ns; /* CLOCK_REALTIME at its beginning */
 	uint64_t duration_ns;
-	uint64_t period_ns; /* between two samples */
-	uint64_t samples, complete; /* that it has, and of these those whose stack is complete */
+	uint64_t period_ns; /* of CPU time, between two samples; of waits 0 */
+	uint64_t samples; /* of CPU time; or waits */
+	uint64_t weight, complete; /* samples, of waits nanoseconds; and those of complete stacks */
 	uint64_t lost; /* of all workloads meanwhile: it may lack them */
 	const struct profile_file *files; /* by number */
 	size_t files_len;

@@ -13,15 +13,15 @@
 #include "base/units.h"
 #include "kernel/clocks.h"
 #include "profiles/recording.h"
-#include "profiles/sets.h"
+#include "profiles/sampling.h"
 #include "profiles/survey.h"
 #include "profiles/tables.h"
 
-#define PROGRAM "profiles_sample"
 #define TICK_NS NS_PER_S /* between two looks for processes and samples */
 #define SETTLE_NS (3 * NS_PER_S) /* for reading code before the first sample */
 #define IDLE_NS (60 * NS_PER_S) /* what was read stays so long after the last profile */
 #define LATE_NS (100 * NS_PER_MS) /* for the last samples, where a set cannot be read at once */
+#define RUNNING (UINT64_C(1) << STATE_RUNNING)
 #define PERIOD_NS (NS_PER_S / CLOCK_HZ)
 
 enum run_state { RUN_SETTLES, RUN_SAMPLES, RUN_NAMES };
@@ -44,12 +44,11 @@ struct profiler_run {
 struct profiler {
 	struct profiler_env env;
 	struct tables tables;
-	struct sets sets;
+	struct sampling sampling;
 	struct survey survey;
 	TAILQ_HEAD(, profiler_run) runs; /* the oldest first */
 	struct profiler_run *naming; /* whose wish the survey has */
 	uint64_t tick_ns, idle_ns; /* when the next is due; UINT64_MAX: none */
-	bool clock;
 	uint64_t ends[STACK_ENDS], lost; /* samples, ever; lost: without those of the sets */
 	struct loop_job job;
 	struct loop_watch opener, parser;
@@ -73,27 +72,30 @@ static void sample_take(void *arg, const void *key, const void *value)
 	const struct stack_key *stack_key = key;
 	const struct stack *stack = value;
 	const char *name = tree_workload(profiler, stack_key->tree);
+	uint64_t lost = stack->samples ? stack->samples : 1; /* of a wait that lasts */
 	struct profiler_run *run;
 
 	if (name)
 		profiler->ends[stack->end < STACK_ENDS ? stack->end : STACK_NO_CODE] +=
 			stack->samples;
 	else
-		profiler->lost += stack->samples;
+		profiler->lost += lost;
 	TAILQ_FOREACH(run, &profiler->runs, link)
 	{
-		if (run->state != RUN_SAMPLES)
+		if (run->state != RUN_SAMPLES || !recording_is_of(run->recording, stack_key->state))
 			continue;
 		if (name)
 			recording_add(run->recording, name, stack_key, stack);
 		else
-			recording_lose(run->recording, stack->samples);
+			recording_lose(run->recording, lost);
 	}
 }
 
 int profiler_take(struct profiler *profiler)
 {
-	return profiler->clock ? sets_take(&profiler->sets, sample_take, profiler) : 0;
+	if (!sampling_runs(&profiler->sampling))
+		return 0;
+	return sampling_take(&profiler->sampling, sample_take, profiler);
 }
 
 void profiler_count(struct profiler *profiler, struct profile_row rows[static PROFILER_ROWS])
@@ -106,8 +108,8 @@ void profiler_count(struct profiler *profiler, struct profile_row rows[static PR
 
 	for (size_t end = 0; end < STACK_ENDS; end++)
 		rows[end] = (struct profile_row){ labels[end], profiler->ends[end] };
-	rows[STACK_ENDS] = (struct profile_row){ "lost",
-						 profiler->lost + sets_lost(&profiler->sets) };
+	rows[STACK_ENDS] =
+		(struct profile_row){ "lost", profiler->lost + sampling_lost(&profiler->sampling) };
 }
 
 size_t profiler_maps(const struct profiler *profiler, struct map_row rows[static 2])
@@ -120,18 +122,46 @@ size_t profiler_maps(const struct profiler *profiler, struct map_row rows[static
 	return 2;
 }
 
-/* The clock runs while a profile samples. */
-static void clock_set(struct profiler *profiler)
+/* 1 << enum thread_state of those that profiles want, which are being taken; @workload NULL: of
+ * any.
+ */
+static uint64_t states_wanted(const struct profiler *profiler, const char *workload)
 {
-	struct profiler_run *run;
-	bool wanted = false;
+	const struct profiler_run *run;
+	uint64_t states = 0;
 
 	TAILQ_FOREACH(run, &profiler->runs, link)
 	{
-		wanted |= run->state == RUN_SAMPLES;
+		if (run->state == RUN_SAMPLES &&
+		    (!workload || recording_wants(run->recording, workload)))
+			states |= recording_states(run->recording);
 	}
-	if (wanted != profiler->clock && !loader_run_clock(profiler->env.loader, PROGRAM, wanted))
-		profiler->clock = wanted;
+	return states;
+}
+
+/* The look is at the waits that profiles want, and at no others: sampling these costs time. */
+static void look_set(struct profiler *profiler)
+{
+	struct waits *waits = &profiler->sampling.waits;
+	bool look = states_wanted(profiler, NULL) & ~RUNNING, begins = false;
+
+	if (look != waits->looks_now)
+		waits_look(waits, look);
+	for (uint32_t tree = 1; look && tree < TREES_MAX; tree++) {
+		const char *name = tree_workload(profiler, tree);
+
+		begins |= waits_want(waits, tree,
+				     name ? states_wanted(profiler, name) & ~RUNNING : 0);
+	}
+	if (begins)
+		waits_read(waits);
+}
+
+/* The kernel side samples what is wanted. 0 or -errno. */
+static int sampling_set(struct profiler *profiler)
+{
+	look_set(profiler);
+	return sampling_clock(&profiler->sampling, states_wanted(profiler, NULL) & RUNNING);
 }
 
 /* --- the end of a profile ------------------------------------------------------------------- */
@@ -147,7 +177,7 @@ void profiler_give_up(struct profiler_run *run)
 	TAILQ_REMOVE(&profiler->runs, run, link);
 	recording_free(run->recording);
 	free(run);
-	clock_set(profiler);
+	sampling_set(profiler);
 	if (TAILQ_EMPTY(&profiler->runs)) {
 		profiler->idle_ns = clock_monotonic_ns() + IDLE_NS;
 		profiler->tick_ns = UINT64_MAX;
@@ -158,11 +188,9 @@ void profiler_give_up(struct profiler_run *run)
 static void run_tell(struct profiler_run *run, int error)
 {
 	struct profile profile = {
-		.type = "cpu",
-		.unit = "nanoseconds",
 		.time_ns = run->time_ns,
 		.duration_ns = run->until_ns - run->begun_ns,
-		.period_ns = PERIOD_NS,
+		.period_ns = recording_is_of(run->recording, STATE_RUNNING) ? PERIOD_NS : 0,
 	};
 
 	if (!error)
@@ -224,35 +252,36 @@ static void names_next(struct profiler_run *run)
 
 /* --- a profile ------------------------------------------------------------------------------ */
 
-static void run_sample(struct profiler_run *run, uint64_t now_ns)
+static void run_sample(struct profiler_run *run)
 {
+	struct profiler *profiler = run->profiler;
 	struct timespec now;
 
 	/* What others have is not its own, nor what nothing has: their clients have gone. */
-	if (sets_take(&run->profiler->sets, sample_take, run->profiler))
+	if (sampling_take(&profiler->sampling, sample_take, profiler))
 		return; /* once more, in the next turn of the loop */
 	clock_gettime(CLOCK_REALTIME, &now);
 	run->time_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-	run->begun_ns = now_ns;
-	run->until_ns = now_ns + run->wanted_ns;
-	run->lost = sets_lost(&run->profiler->sets);
+	run->begun_ns = clock_monotonic_ns();
+	run->until_ns = run->begun_ns + run->wanted_ns;
+	run->lost = sampling_lost(&profiler->sampling);
 	run->state = RUN_SAMPLES;
-	clock_set(run->profiler);
-	if (!run->profiler->clock)
+	if (sampling_set(profiler))
 		run_tell(run, -EIO);
 }
 
 static void run_end(struct profiler_run *run, uint64_t now_ns)
 {
 	struct profiler *profiler = run->profiler;
+	uint64_t end_ns = clock_monotonic_ns();
 	int r;
 
 	if (profiler_take(profiler) && now_ns < run->until_ns + LATE_NS)
 		return; /* once more, in the next turn of the loop */
-	recording_lose(run->recording, sets_lost(&profiler->sets) - run->lost);
-	run->until_ns = now_ns;
+	recording_lose(run->recording, sampling_lost(&profiler->sampling) - run->lost);
+	run->until_ns = end_ns;
 	run->state = RUN_NAMES;
-	clock_set(profiler);
+	sampling_set(profiler);
 	r = recording_end(run->recording);
 	if (r)
 		run_tell(run, r);
@@ -263,7 +292,7 @@ static void run_go_on(struct profiler_run *run, uint64_t now_ns)
 	bool due = now_ns >= run->until_ns;
 
 	if (run->state == RUN_SETTLES && (due || survey_is_done(&run->profiler->survey, now_ns)))
-		run_sample(run, now_ns);
+		run_sample(run);
 	else if (run->state == RUN_SAMPLES && due)
 		run_end(run, now_ns);
 	else if (run->state == RUN_NAMES)
@@ -303,6 +332,7 @@ static void profiler_tick(struct profiler *profiler, uint64_t now_ns)
 	profiler_take(profiler);
 	survey_walk(&profiler->survey, now_ns, oldest->begun_ns);
 	processes_defer(profiler);
+	look_set(profiler);
 }
 
 static void runs_go_on(struct profiler *profiler, uint64_t now_ns)
@@ -386,7 +416,7 @@ int profiler_begin(struct profiler *profiler, const struct profiler_order *order
 	run->wanted_ns = order->seconds * NS_PER_S;
 	run->begun_ns = clock_monotonic_ns();
 	run->until_ns = run->begun_ns + SETTLE_NS;
-	run->recording = recording_new(order->workload);
+	run->recording = recording_new(order->kind, order->workload);
 	if (!run->recording) {
 		free(run);
 		return -ENOMEM;
@@ -433,7 +463,7 @@ int profiler_new(const struct profiler_env *env, struct profiler **out)
 	TAILQ_INIT(&profiler->runs);
 	r = tables_open(&profiler->tables, env->loader);
 	if (!r)
-		r = sets_open(&profiler->sets, env->loader);
+		r = sampling_open(&profiler->sampling, env->loader);
 	if (!r)
 		r = survey_open(&profiler->survey, env->loader, profiler->tables.store, env->opener,
 				env->parser);
@@ -453,7 +483,7 @@ void profiler_free(struct profiler *profiler)
 	while (!TAILQ_EMPTY(&profiler->runs))
 		profiler_give_up(TAILQ_FIRST(&profiler->runs));
 	survey_close(&profiler->survey);
-	sets_close(&profiler->sets);
+	sampling_close(&profiler->sampling);
 	tables_close(&profiler->tables);
 	free(profiler);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The profiler: takes profiles while one is waited for, and does nothing else. The clock of
- * the kernel side runs while at least one is being taken; all that are share its samples.
+ * the kernel side runs while at least one of CPU time is being taken, and it looks at waits while
+ * one of these is; all that are taken share what is told.
  *
  * One thread; all of it in the exporter's loop.
  */
@@ -46,6 +47,7 @@ typedef void (*profiler_taken_fn)(void *arg, int error, const struct profile *pr
 
 /* A profile that is asked for. */
 struct profiler_order {
+	enum profile_kind kind;
 	const char *workload; /* copied; "": all */
 	uint64_t seconds; /* 1 to PROFILE_SECONDS_MAX */
 	profiler_taken_fn taken; /* called once, by the loop, unless it is given up */

@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "abi/threads.h"
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "security/seccomp.h"
 
+#define STATE_BIT(state) (UINT64_C(1) << STATE_##state)
 #define POOL_NAME_BYTES 48 /* valid UTF-8: each of 15 bytes may need three, and a NUL */
 
 struct workload_name {
@@ -20,7 +23,8 @@ struct workload_name {
 
 struct recorded {
 	struct stack_key key; /* its tree: a workload_name's number */
-	uint64_t count;
+	uint64_t count, ns; /* of waits; ns: of CPU time 0 */
+	uint64_t woken, queued_ns;
 	char pool[POOL_NAME_BYTES];
 	const struct workload_name *workload;
 	uint32_t end;
@@ -30,6 +34,7 @@ struct recorded {
 };
 
 struct recording {
+	enum profile_kind kind;
 	char only[RECORDING_WORKLOAD_BYTES]; /* workload; "": all */
 	struct recorded *stacks;
 	struct workload_name *workloads;
@@ -60,12 +65,14 @@ static const char *const end_names[] = {
 
 /* --- while it lasts ------------------------------------------------------------------------- */
 
-struct recording *recording_new(const char *workload)
+struct recording *recording_new(enum profile_kind kind, const char *workload)
 {
 	struct recording *recording = calloc(1, sizeof(*recording));
 
-	if (recording)
-		text_copy(recording->only, sizeof(recording->only), workload);
+	if (!recording)
+		return NULL;
+	recording->kind = kind;
+	text_copy(recording->only, sizeof(recording->only), workload);
 	return recording;
 }
 
@@ -153,29 +160,95 @@ bool recording_wants(const struct recording *recording, const char *workload)
 	return !*recording->only || !strcmp(recording->only, workload);
 }
 
+uint64_t recording_states(const struct recording *recording)
+{
+	const uint64_t waits = ((UINT64_C(1) << STATES) - 1) & ~STATE_BIT(RUNNING);
+
+	switch (recording->kind) {
+	case PROFILE_OFFCPU:
+		return waits;
+	case PROFILE_BLOCK:
+		return waits & ~STATE_BIT(IDLE) & ~STATE_BIT(RUNNABLE);
+	case PROFILE_LOCK:
+		return STATE_BIT(LOCK);
+	default:
+		return STATE_BIT(RUNNING);
+	}
+}
+
+bool recording_is_of(const struct recording *recording, uint32_t state)
+{
+	return state < STATES && recording_states(recording) >> state & 1;
+}
+
+/* Of waits for work only those for a CPU are shown, which follow them. */
+static bool state_is_shown(uint32_t state)
+{
+	return state != STATE_IDLE;
+}
+
+/* The time of waits whose stack this recording was not told: by pool. */
+static struct stack_key key_unseen(const struct stack_key *key, const struct stack *stack)
+{
+	struct stack_key unseen = *key;
+
+	unseen.hash = stack->pool[0] * 31 + stack->pool[1];
+	return unseen;
+}
+
+/* NULL: there is no room for it. */
+static struct recorded *stack_find(struct recording *recording, const char *workload,
+				   const struct stack_key *key, const struct stack *stack)
+{
+	const struct workload_name *name = workload_intern(recording, workload);
+	struct stack_key own = *key;
+	struct recorded *recorded;
+
+	if (!name)
+		return NULL;
+	own.tree = name->number;
+	if (stack->end == STACK_BEGAN_BEFORE)
+		own.hash &= ~HASH_LATER;
+	HASH_FIND(hh, recording->stacks, &own, sizeof(own), recorded);
+	if (!recorded && stack->end == STACK_BEGAN_BEFORE) {
+		own = key_unseen(&own, stack);
+		HASH_FIND(hh, recording->stacks, &own, sizeof(own), recorded);
+	}
+	return recorded ? recorded : stack_add(recording, &own, name, stack);
+}
+
+static void stack_count(struct recording *recording, struct recorded *recorded,
+			const struct stack *stack)
+{
+	struct recording_counts *counts = &recording->counts;
+	uint64_t weight = 0;
+
+	recorded->count += stack->samples;
+	recorded->ns += stack->ns;
+	recorded->woken += stack->woken;
+	recorded->queued_ns += stack->queued_ns;
+	if (state_is_shown(recorded->key.state)) {
+		counts->samples += stack->samples;
+		weight = recording->kind == PROFILE_CPU ? stack->samples : stack->ns;
+	}
+	if (recording->kind == PROFILE_OFFCPU)
+		weight += stack->queued_ns;
+	counts->weight += weight;
+	counts->ends[recorded->end] += weight;
+}
+
 void recording_add(struct recording *recording, const char *workload, const struct stack_key *key,
 		   const struct stack *stack)
 {
-	const struct workload_name *name;
-	struct stack_key own = *key;
-	struct recorded *recorded = NULL;
+	struct recorded *recorded;
 
-	if (!recording_wants(recording, workload))
+	if (!recording_wants(recording, workload) || !recording_is_of(recording, key->state))
 		return;
-	name = workload_intern(recording, workload);
-	if (name) {
-		own.tree = name->number;
-		HASH_FIND(hh, recording->stacks, &own, sizeof(own), recorded);
-		if (!recorded)
-			recorded = stack_add(recording, &own, name, stack);
-	}
-	if (!recorded) {
-		recording_lose(recording, stack->samples);
-		return;
-	}
-	recorded->count += stack->samples;
-	recording->counts.samples += stack->samples;
-	recording->counts.ends[recorded->end] += stack->samples;
+	recorded = stack_find(recording, workload, key, stack);
+	if (recorded)
+		stack_count(recording, recorded, stack);
+	else
+		recording_lose(recording, stack->samples ? stack->samples : 1);
 }
 
 struct recording_counts recording_counts(const struct recording *recording)
@@ -210,6 +283,23 @@ static void frames_collect(struct recording *recording)
 	recording->frames_len = profile_frames_sort(recording->frames, len);
 }
 
+/* As the kernel calls its functions; numbers that the library does not know have none. */
+static void syscalls_name(struct recording *recording)
+{
+	for (size_t i = 0; i < recording->frames_len; i++) {
+		int number = frame_syscall(recording->frames[i]);
+		_cleanup_(cleanup_free) char *call = NULL;
+		char name[64];
+
+		if (number >= 0)
+			call = seccomp_call_name(number);
+		if (!call)
+			continue;
+		snprintf(name, sizeof(name), "sys_%s", call);
+		recording_name(recording, recording->frames[i], name);
+	}
+}
+
 int recording_end(struct recording *recording)
 {
 	size_t len = frames_of_all(recording) + 1;
@@ -223,6 +313,7 @@ int recording_end(struct recording *recording)
 		return -E2BIG;
 	for (uint32_t end = 0; end < STACK_ENDS; end++)
 		recording_name(recording, frame_make(0, end), end_names[end]);
+	syscalls_name(recording);
 	return 0;
 }
 
@@ -304,26 +395,37 @@ static size_t files_show(struct recording *recording, const struct files *files)
 	return len;
 }
 
+static void stack_show(const struct recorded *recorded, uint32_t state, uint64_t count, uint64_t ns,
+		       struct profile_stack *row)
+{
+	*row = (struct profile_stack){
+		.frames = recorded->frames,
+		.len = recorded->len,
+		.workload = recorded->workload->text,
+		.pool = recorded->pool,
+		.state = state_names[state < STATES ? state : STATE_RUNNING],
+		.count = count,
+		.ns = ns,
+	};
+}
+
+/* One that is waited on, and then for a CPU, is two. */
 static size_t stacks_show(struct recording *recording, uint64_t period_ns)
 {
 	const struct recorded *recorded, *next;
-	size_t len = 0;
+	struct profile_stack *row = recording->rows;
 
 	HASH_ITER (hh, recording->stacks, recorded, next) {
-		struct profile_stack *row = &recording->rows[len++];
+		uint32_t state = recorded->key.state;
+		uint64_t ns = recorded->ns + recorded->count * period_ns;
 
-		*row = (struct profile_stack){
-			.frames = recorded->frames,
-			.len = recorded->len,
-			.workload = recorded->workload->text,
-			.pool = recorded->pool,
-			.state = state_names[recorded->key.state < STATES ? recorded->key.state
-									  : STATE_RUNNING],
-			.count = recorded->count,
-			.ns = recorded->count * period_ns,
-		};
+		if (state_is_shown(state) && (recorded->count || ns))
+			stack_show(recorded, state, recorded->count, ns, row++);
+		if (recording->kind == PROFILE_OFFCPU && recorded->queued_ns)
+			stack_show(recorded, STATE_RUNNABLE, recorded->woken, recorded->queued_ns,
+				   row++);
 	}
-	return len;
+	return (size_t)(row - recording->rows);
 }
 
 static void shown_free(struct recording *recording)
@@ -339,7 +441,7 @@ static void shown_free(struct recording *recording)
 int recording_profile(struct recording *recording, const struct files *files,
 		      struct profile *profile)
 {
-	size_t stacks = HASH_COUNT(recording->stacks) + 1, frames = recording->frames_len + 1;
+	size_t stacks = 2 * HASH_COUNT(recording->stacks) + 1, frames = recording->frames_len + 1;
 
 	shown_free(recording);
 	recording->shown = calloc(frames, sizeof(*recording->shown));
@@ -350,7 +452,9 @@ int recording_profile(struct recording *recording, const struct files *files,
 	profile->names_len = names_show(recording);
 	profile->files_len = files_show(recording, files);
 	profile->stacks_len = stacks_show(recording, profile->period_ns);
+	profile->kind = recording->kind;
 	profile->samples = recording->counts.samples;
+	profile->weight = recording->counts.weight;
 	profile->complete = recording->counts.ends[STACK_COMPLETE];
 	profile->lost = recording->counts.lost;
 	profile->names = recording->shown;

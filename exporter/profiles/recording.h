@@ -23,13 +23,18 @@
 struct recording;
 
 /* NULL without memory. Only stacks of @workload are kept; "": of all. */
-struct recording *recording_new(const char *workload);
+struct recording *recording_new(enum profile_kind kind, const char *workload);
 void recording_free(struct recording *recording); /* NULL is nothing */
+
+/* What it is to be told of: 1 << enum thread_state of each. And whether @state is one of these. */
+uint64_t recording_states(const struct recording *recording);
+bool recording_is_of(const struct recording *recording, uint32_t state);
 
 /* Whether stacks of @workload are kept. */
 bool recording_wants(const struct recording *recording, const char *workload);
 
-/* One more stack, of @workload; what finds no room is counted. */
+/* One more stack, of @workload; what finds no room is counted. What is told of a wait after its
+ * stack has been is added to that. */
 void recording_add(struct recording *recording, const char *workload, const struct stack_key *key,
 		   const struct stack *stack);
 
@@ -57,9 +62,10 @@ int recording_profile(struct recording *recording, const struct files *files,
 		      struct profile *profile);
 
 struct recording_counts {
-	uint64_t samples; /* that are in it */
+	uint64_t samples; /* that are in it; or waits */
+	uint64_t weight; /* these; of waits their nanoseconds */
 	uint64_t lost; /* that found no room */
-	uint64_t ends[STACK_ENDS]; /* of the samples, how their stacks end */
+	uint64_t ends[STACK_ENDS]; /* of the weight, how its stacks end */
 };
 
 struct recording_counts recording_counts(const struct recording *recording);

@@ -17,23 +17,24 @@
 #include <uthash.h>
 
 #define PLACE_BYTES 1024 /* of what a place is called */
-#define PLACES_MAX (FRAMES_MAX + 2) /* in a path: a pool, frames, and why there are no more */
+#define PLACES_MAX (FRAMES_MAX + 3) /* in a path: pool, state, frames, why there are no more */
 #define ROWS_MAX PLACES_MAX
-#define NO_FILE UINT32_MAX /* of a pool; 0 is that of frames */
+#define NO_FILE UINT32_MAX /* of a pool, */
+#define NO_STACK (UINT32_MAX - 1) /* and of a state; 0 is that of frames */
 
-/* A function, or a thread pool. */
+/* A function, a thread pool, or what is waited for. */
 struct place {
 	uint32_t file, id; /* id: in the order in which they were met */
 	char *name; /* owned */
 	const char *module; /* base name of its file; "": none; borrowed */
-	uint64_t self, total; /* samples that have it innermost; that have it */
+	uint64_t self, total; /* weight of what has it innermost; of what has it */
 	const void *met; /* the last path that has it */
 	UT_hash_handle hh; /* by `name`, which begins with the file */
 };
 
 /* A stack, outermost first, from its pool on. */
 struct path {
-	uint64_t samples;
+	uint64_t weight;
 	size_t len;
 	struct place *places[PLACES_MAX];
 };
@@ -44,7 +45,7 @@ struct report {
 	struct place *places; /* uthash; owned */
 	struct path *paths; /* owned */
 	size_t paths_len;
-	uint64_t samples;
+	uint64_t weight; /* samples, of waits nanoseconds */
 	char *rows; /* ROWS_MAX of `columns` bytes; owned */
 	struct buffer *out;
 };
@@ -107,8 +108,12 @@ static struct place *frame_place(struct report *report, uint64_t frame)
 
 static int path_read(struct report *report, const struct profile_stack *stack, struct path *path)
 {
-	path->samples = stack->count;
+	bool waits = report->profile->kind != PROFILE_CPU;
+
+	path->weight = waits ? stack->ns : stack->count;
 	path->places[path->len++] = place_of(report, NO_FILE, stack->pool);
+	if (waits)
+		path->places[path->len++] = place_of(report, NO_STACK, stack->state);
 	for (size_t i = stack->len; i-- > 0 && path->len < PLACES_MAX;)
 		path->places[path->len++] = frame_place(report, stack->frames[i]);
 	for (size_t i = 0; i < path->len; i++) {
@@ -117,11 +122,11 @@ static int path_read(struct report *report, const struct profile_stack *stack, s
 		if (!place)
 			return -ENOMEM;
 		if (place->met != path)
-			place->total += path->samples;
+			place->total += path->weight;
 		place->met = path;
 	}
-	path->places[path->len - 1]->self += path->samples;
-	report->samples += path->samples;
+	path->places[path->len - 1]->self += path->weight;
+	report->weight += path->weight;
 	return 0;
 }
 
@@ -142,9 +147,9 @@ static int report_read(struct report *report)
 
 /* --- functions ------------------------------------------------------------------------------ */
 
-static double percent(const struct report *report, uint64_t samples)
+static double percent(const struct report *report, uint64_t weight)
 {
-	return 100.0 * (double)samples / (double)report->samples;
+	return 100.0 * (double)weight / (double)report->weight;
 }
 
 static int place_compare(const struct place *a, const struct place *b)
@@ -171,14 +176,14 @@ static void function_write(const struct report *report, const struct place *plac
 
 static void functions_write(struct report *report)
 {
-	uint64_t rest = report->samples;
+	uint64_t rest = report->weight;
 	const struct place *place;
 	size_t shown = 0;
 
 	HASH_SORT(report->places, place_compare);
 	buffer_text(report->out, "\n   self    total  function\n");
 	for (place = report->places; place; place = place->hh.next) {
-		if (place->file == NO_FILE || !place->self || shown++ == REPORT_FUNCTIONS)
+		if (place->file >= NO_STACK || !place->self || shown++ == REPORT_FUNCTIONS)
 			break;
 		function_write(report, place);
 		rest -= place->self;
@@ -203,15 +208,15 @@ static int path_compare(const void *a, const void *b)
 struct box {
 	const struct path *paths;
 	size_t paths_len;
-	uint64_t samples;
+	uint64_t weight;
 };
 
 static int box_compare(const void *a, const void *b)
 {
 	const struct box *one = a, *other = b;
 
-	if (one->samples != other->samples)
-		return one->samples < other->samples ? 1 : -1;
+	if (one->weight != other->weight)
+		return one->weight < other->weight ? 1 : -1;
 	return one->paths < other->paths ? -1 : one->paths > other->paths;
 }
 
@@ -248,13 +253,13 @@ static size_t boxes_find(const struct box *above, size_t depth, struct box *boxe
 		if (!len || boxes[len - 1].paths->places[depth] != path->places[depth])
 			boxes[len++] = (struct box){ .paths = path };
 		boxes[len - 1].paths_len++;
-		boxes[len - 1].samples += path->samples;
+		boxes[len - 1].weight += path->weight;
 	}
 	qsort(boxes, len, sizeof(*boxes), box_compare);
 	return len;
 }
 
-/* Draws what is below @above, which begins after @before samples of the graph. 0 or -ENOMEM. */
+/* Draws what is below @above, which begins after @before of the graph's weight. 0 or -ENOMEM. */
 static int boxes_draw(struct report *report, const struct box *above, size_t depth, uint64_t before)
 {
 	_cleanup_(cleanup_free) struct box *boxes = calloc(above->paths_len, sizeof(*boxes));
@@ -262,15 +267,15 @@ static int boxes_draw(struct report *report, const struct box *above, size_t dep
 	int r = boxes ? 0 : -ENOMEM;
 
 	for (size_t i = 0; !r && i < len; i++) {
-		size_t begin = before * report->columns / report->samples, end;
+		size_t begin = before * report->columns / report->weight, end;
 
-		before += boxes[i].samples;
-		end = before * report->columns / report->samples;
+		before += boxes[i].weight;
+		end = before * report->columns / report->weight;
 		if (begin == end)
 			continue;
 		box_draw(report->rows + depth * report->columns + begin, end - begin,
 			 place_text(boxes[i].paths->places[depth]));
-		r = boxes_draw(report, &boxes[i], depth + 1, before - boxes[i].samples);
+		r = boxes_draw(report, &boxes[i], depth + 1, before - boxes[i].weight);
 	}
 	return r;
 }
@@ -300,18 +305,41 @@ static int flame_write(struct report *report)
 
 /* --- all of it ------------------------------------------------------------------------------ */
 
+static void head_cpu(const struct profile *profile, double seconds, struct buffer *out)
+{
+	double busy = (double)profile->samples * (double)profile->period_ns / (double)NS_PER_S;
+
+	buffer_printf(out, "%" PRIu64 " samples", profile->samples);
+	if (profile->samples)
+		buffer_printf(out, ", %.2f CPUs", busy / seconds);
+}
+
+static void head_waits(const struct profile *profile, double seconds, struct buffer *out)
+{
+	double waited = (double)profile->weight / (double)NS_PER_S;
+
+	buffer_printf(out, "%" PRIu64 " waits", profile->samples);
+	if (profile->weight)
+		buffer_printf(out, ", %.2f threads at a time", waited / seconds);
+}
+
 static void head_write(const struct profile *profile, const char *workload, struct buffer *out)
 {
 	double seconds = (double)profile->duration_ns / (double)NS_PER_S;
-	double busy = (double)profile->samples * (double)profile->period_ns / (double)NS_PER_S;
+	bool cpu = profile->kind == PROFILE_CPU;
 	char name[PLACE_BYTES];
 
 	utf8_copy(name, sizeof(name), workload);
-	buffer_printf(out, "%s, %.1f s: %" PRIu64 " samples", name, seconds, profile->samples);
-	if (profile->samples)
-		buffer_printf(out, ", %.2f CPUs, %.1f %% of stacks are complete", busy / seconds,
-			      100.0 * (double)profile->complete / (double)profile->samples);
-	else if (!profile->lost)
+	buffer_printf(out, "%s, %.1f s: ", name, seconds);
+	if (cpu)
+		head_cpu(profile, seconds, out);
+	else
+		head_waits(profile, seconds, out);
+	if (profile->weight)
+		buffer_printf(out, ", %.1f %% of %s are complete",
+			      100.0 * (double)profile->complete / (double)profile->weight,
+			      cpu ? "stacks" : "them, by time,");
+	else if (cpu && !profile->lost)
 		buffer_text(out, ", as it used no CPU");
 	if (profile->lost)
 		buffer_printf(out, "; %" PRIu64 " of all workloads were lost", profile->lost);
@@ -346,7 +374,7 @@ int report_write(const struct profile *profile, const char *workload, unsigned i
 	if (r)
 		return r;
 	head_write(profile, workload, out);
-	if (report.samples) {
+	if (report.weight) {
 		functions_write(&report);
 		r = flame_write(&report);
 	}

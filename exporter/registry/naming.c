@@ -174,8 +174,9 @@ void naming_look(struct naming *naming, uint32_t slot, const struct tree *tree, 
 	}
 }
 
-static void process_meet(void *arg, const struct tree_process *process)
+static void process_meet(void *arg, const void *row)
 {
+	const struct tree_process *process = row;
 	struct naming *naming = arg;
 
 	named_meet(&naming->trees[process->tree % TREES_MAX], process);

@@ -318,3 +318,8 @@ int seccomp_enter_strict(void)
 
 	return r ? r : seccomp_load(filter);
 }
+
+char *seccomp_call_name(int number)
+{
+	return seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number);
+}

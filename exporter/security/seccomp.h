@@ -14,4 +14,9 @@ int seccomp_enter(enum sandbox_role role, enum sandbox_mode mode, const struct n
  */
 int seccomp_enter_strict(void);
 
+/* What system call @number of this machine is called, which the caller frees; NULL: it is not
+ * known.
+ */
+char *seccomp_call_name(int number);
+
 #endif

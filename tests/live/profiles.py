@@ -14,16 +14,19 @@ import re
 import subprocess
 import tempfile
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from exporter import ROOT, SLOWER
+from services import wait_until
 
 PATH = "/debug/pprof/profile"
 HZ = 99
 PERIOD_NS = 10**9 // HZ
 LATE_SECONDS = 120 * SLOWER
+BEGIN_SECONDS = 10 * SLOWER
 # A share that is right is further off in one of 15 000 comparisons.
 SIGMAS = 4
 # What stands in the place of frames that are missing.
@@ -95,6 +98,15 @@ class Profile:
     def calling(self, *names):
         return self.where(lambda stack: stack.calls(*names))
 
+    def waits(self, *names, states=None):
+        """(how many, seconds) on stacks that call these; of pprof's format, and of waits."""
+        found = [
+            stack
+            for stack in self.stacks
+            if stack.calls(*names) and (not states or stack.state in states)
+        ]
+        return sum(stack.count for stack in found), sum(stack.ns for stack in found) / 1e9
+
     def ends(self):
         """How the stacks that are not complete end: samples of each."""
         found = Counter()
@@ -123,15 +135,15 @@ class Profile:
 # --- asking -----------------------------------------------------------------------------------------
 
 
-def path_of(**arguments):
-    return PATH + "?" + "&".join(f"{name}={value}" for name, value in arguments.items())
+def path_of(path=PATH, **arguments):
+    return path + "?" + "&".join(f"{name}={value}" for name, value in arguments.items())
 
 
-def ask(port, **arguments):
+def ask(port, path=PATH, **arguments):
     """(status, headers, body)"""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LATE_SECONDS)
     try:
-        connection.request("GET", path_of(**arguments))
+        connection.request("GET", path_of(path, **arguments))
         response = connection.getresponse()
         return response.status, response.headers, response.read()
     finally:
@@ -285,18 +297,38 @@ def statistics():
         os.close(fd)
 
 
-def sampler(exporter):
-    """The program that samples, as bpftool shows it; None: there is none."""
+def sampler(exporter, name="profiles_sample"):
+    """The program that samples, or another one, as bpftool shows it; None: there is none."""
     done = subprocess.run(
         ["bpftool", "--json", "prog", "show"], check=True, capture_output=True, text=True
     )
     ids = exporter.bpf_ids("prog")
     for program in json.loads(done.stdout):
-        if program["id"] in ids and program.get("name") == "profiles_sample":
+        if program["id"] in ids and program.get("name") == name:
             return program
     return None
 
 
-def runs(exporter):
+def runs(exporter, name="profiles_sample"):
     """How often it has run while there were statistics()."""
-    return sampler(exporter).get("run_cnt", 0)
+    return sampler(exporter, name).get("run_cnt", 0)
+
+
+def wait_until_read(exporter, workload):
+    """Until its code has been read: on a loaded machine a profile may begin before."""
+    wait_until(
+        lambda: "[process_unknown]" not in take(exporter, 1, workload=workload).ends(),
+        60,
+        "its code is not read",
+    )
+
+
+def begun(function, exporter, *arguments, program="profiles_sample", **options):
+    """A profile that is being taken: .result() of what is returned. @program: that has run for it."""
+    thread = ThreadPoolExecutor(1)
+    with statistics():
+        before = runs(exporter, program)
+        result = thread.submit(function, exporter, *arguments, **options)
+        wait_until(lambda: runs(exporter, program) > before, BEGIN_SECONDS, "it does not begin")
+    thread.shutdown(wait=False)
+    return result

@@ -366,15 +366,15 @@ def off_at_start(exporter, feature):
 
 
 def test_a_tracepoint_that_is_not_there_is_named(check, start_by, directory):
-    prefix = without(directory, "btf_trace_sched_wakeup_new")
+    prefix = without(directory, "btf_trace_task_rename")
     answer = check(prefix)
     assert answer["result"] == "some"
     assert denied(answer) == ["threads", "mutex", "profiles"]
     feature = row(answer, "features", "threads")
-    assert feature["reason"] == "loading: this kernel has no tracepoint sched_wakeup_new"
+    assert feature["reason"] == "loading: this kernel has no tracepoint task_rename"
     assert feature["remedy"] == f"use Linux {OLDEST} or later"
-    hook = row(answer, "hooks", "tp_btf/sched_wakeup_new")
-    assert hook["reason"] == "this kernel has no tracepoint sched_wakeup_new"
+    hook = row(answer, "hooks", "tp_btf/task_rename")
+    assert hook["reason"] == "this kernel has no tracepoint task_rename"
     warning = off_at_start(start_by(prefix), "threads")
     assert f"{feature['reason']}; {feature['remedy']}" in warning
 
@@ -399,12 +399,12 @@ def test_a_hook_of_an_iterator_that_is_not_there_is_named(check, directory):
 
 
 def test_hooks_that_are_not_there_are_named_also_without_privileges(check, directory):
-    prefix = without(directory, "btf_trace_sched_wakeup_new")
+    prefix = without(directory, "btf_trace_task_rename")
     answer = check([*prefix, *user()])
     assert answer["result"] == "none"
     assert "lacks CAP_BPF" in row(answer, "features", "discovery")["reason"]
-    hook = row(answer, "hooks", "tp_btf/sched_wakeup_new")
-    assert hook["reason"] == "this kernel has no tracepoint sched_wakeup_new"
+    hook = row(answer, "hooks", "tp_btf/task_rename")
+    assert hook["reason"] == "this kernel has no tracepoint task_rename"
 
 
 def test_the_last_lines_of_the_verifier_are_shown(check, start_by, directory):

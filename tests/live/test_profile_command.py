@@ -324,6 +324,42 @@ def test_what_cannot_be_written_is_said(burner, path):
     assert done.returncode == os.EX_IOERR
 
 
+def test_waits_are_shown_by_time_below_what_is_waited_for(start):
+    waiter = start(Service, "waiter", shorts=0)
+    with running(waiter.name, "--type=lock", "--seconds", SECONDS) as command:
+        command.wait_until_it_has_begun()
+        while command.poll() is None:
+            waiter.ask("run 5")
+        done = command.end()
+    assert done.returncode == 0, done.stderr
+    head, functions, flame = done.stdout.split("\n\n")
+    waits, threads = re.fullmatch(
+        rf"{waiter.name}, [\d.]+ s: (\d+) waits, ([\d.]+) threads at a time, "
+        rf"[\d.]+ % of them, by time, are complete{LOST}",
+        head,
+    ).groups()
+    # Of four threads one has the lock, or all nap.
+    assert int(waits) > 10
+    assert 0 < float(threads) <= 3
+    assert max(FUNCTION.findall(functions), key=lambda row: float(row[0]))[2] == "sys_futex"
+    _, pools, states, *rows = flame.splitlines()
+    assert re.match(r"\[lock +\]$", states)
+    assert columns_of(rows, "long_wait") > 0.5 * len(pools)
+
+
+@pytest.mark.parametrize("kind", ["offcpu", "block"])
+def test_each_type_is_a_profile_of_its_own(start, path, kind):
+    waiter = start(Service, "waiter")
+    with running(waiter.name, "--type", kind, "-o", path, "--seconds=2") as command:
+        command.wait_until_it_has_begun()
+        while command.poll() is None:
+            waiter.ask("run 5")
+        assert command.end().returncode == 0
+    states = {stack.state for stack in profiles.pprof_read(path).stacks}
+    assert {"lock", "sleep"} <= states
+    assert ("runnable" in states) == (kind == "offcpu")
+
+
 def test_a_service_that_uses_no_cpu_has_no_samples(start):
     idle = start(Service, "burner", idle=1)
     done = take(idle.name, "--seconds=1")

@@ -15,7 +15,7 @@ import pytest
 
 import profiles
 from databases import POSTGRESQL, PostgreSQL
-from profiles import HZ, SIGMAS, sigmas_off, take, take_pprof
+from profiles import HZ, SIGMAS, begun, sigmas_off, take, take_pprof, wait_until_read
 from servers import HttpLoad
 from services import (
     WORKLOADS,
@@ -29,7 +29,6 @@ from services import (
     wait_until,
 )
 
-SECONDS = 10
 BURNS = {"most_ns": "burn_most", "some_ns": "burn_some", "least_ns": "burn_least"}
 THROWS = {"throwing_ns": "burn_throwing", "alloca_ns": "burn_alloca", "plain_ns": "burn_plain"}
 
@@ -38,26 +37,6 @@ def burned(pid, seconds=0.2):
     """Waits until a process has had so much more CPU time."""
     until = profiles.cpu_seconds(pid) + seconds
     wait_until(lambda: profiles.cpu_seconds(pid) > until, 60, "it has no CPU time")
-
-
-def read(profiling, workload):
-    """Waits until its code has been read: on a loaded machine a profile may begin before."""
-    wait_until(
-        lambda: "[process_unknown]" not in take(profiling, 1, workload=workload).ends(),
-        60,
-        "its code is not read",
-    )
-
-
-def begun(profiling, function, *arguments, **options):
-    """A profile that is being taken: .result() of what is returned. Its clock runs already."""
-    thread = ThreadPoolExecutor(1)
-    with profiles.statistics():
-        before = profiles.runs(profiling)
-        result = thread.submit(function, profiling, *arguments, **options)
-        wait_until(lambda: profiles.runs(profiling) > before, SECONDS, "no sample is taken")
-    thread.shutdown(wait=False)
-    return result
 
 
 def mangled(path, name):
@@ -198,7 +177,7 @@ def test_a_stripped_program_in_rust_has_complete_stacks_and_the_begins_of_its_fu
 ):
     grep = start(Grep, tmp_path)
     profiling.wait_until(lambda s: s.sum("workload_threads", workload=grep.shell) >= 4)
-    read(profiling, grep.shell)
+    wait_until_read(profiling, grep.shell)
     profile = take(profiling, 3, workload=grep.shell)
     profile.expect_complete()
     own = f"{Path(grep.path).name}+"
@@ -255,7 +234,7 @@ def test_stacks_of_servers_are_complete_and_begin_where_they_do(profiling, start
     profiling.wait_until(
         lambda s: s.sum("workload_request_duration_seconds_count", port=server.port) > 100
     )
-    read(profiling, workload)
+    wait_until_read(profiling, workload)
     profile = take(profiling, 3, workload=workload)
     profile.expect_complete()
     assert profile.calling(*functions) >= 0.9 * profile.samples
@@ -268,7 +247,7 @@ def test_stacks_of_servers_are_complete_and_begin_where_they_do(profiling, start
 def test_a_process_that_ends_is_in_the_profile_with_its_names(profiling, start):
     burner = start(Service, "burner")
     profiling.workload_of(burner.port)
-    profile = begun(profiling, take, 3)
+    profile = begun(take, profiling, 3)
     burned(burner.pid, 1)
     burner.stop()
     seen = profile.result().of(burner.name)
@@ -278,7 +257,7 @@ def test_a_process_that_ends_is_in_the_profile_with_its_names(profiling, start):
 
 def test_a_process_that_starts_meanwhile_is_in_the_profile(profiling, start):
     """Until its code has been read, which is looked for every second, its stacks are of none."""
-    profile = begun(profiling, take, 6)
+    profile = begun(take, profiling, 6)
     burner = start(Service, "burner")
     seen = profile.result().of(burner.name)
     assert set(seen.ends()) <= {"[process_unknown]"}
@@ -288,7 +267,7 @@ def test_a_process_that_starts_meanwhile_is_in_the_profile(profiling, start):
 def test_a_child_that_is_forked_meanwhile_is_in_the_profile(profiling, start):
     burner = start(Service, "burner", idle=1)
     profiling.workload_of(burner.port)
-    profile = begun(profiling, take, 4, workload=burner.name)
+    profile = begun(take, profiling, 4, workload=burner.name)
     assert burner.ask("fork")["child"] > 0
     seen = profile.result()
     seen.expect_complete()
@@ -299,7 +278,7 @@ def test_children_that_live_for_a_moment_have_the_code_of_their_parent(profiling
     """As those of a server that forks for each connection: none lives until it has been read."""
     breeder = start(Service, "breeder", ms=100)
     profiling.workload_of(breeder.port)
-    profile = begun(profiling, take, 5, workload=breeder.name)
+    profile = begun(take, profiling, 5, workload=breeder.name)
     counts = breeder.ask("burn 20")
     seen = profile.result()
     seen.expect_complete()
@@ -318,7 +297,7 @@ def test_children_that_execute_another_program_do_not_have_the_code_of_their_par
     breeder = start(Service, "breeder_static", ms=200)
     profiling.workload_of(breeder.port)
     program = own_copy("burner_static")
-    profile = begun(profiling, take, 5, workload=breeder.name)
+    profile = begun(take, profiling, 5, workload=breeder.name)
     counts = breeder.ask(f"run 15 {program}")
     seen = profile.result()
     expected = HZ * counts["cpu_us"] / 1e6
@@ -336,7 +315,7 @@ def test_a_process_that_executes_another_program_has_the_names_of_that(profiling
     burner = start(Service, "burner")
     profiling.workload_of(burner.port)
     thrower = own_copy("thrower")
-    profile = begun(profiling, take, 6)
+    profile = begun(take, profiling, 6)
     burned(burner.pid)
     burner.process.stdin.write(f"become {thrower}\n")
     burner.process.stdin.flush()

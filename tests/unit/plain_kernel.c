@@ -19,7 +19,6 @@
 #include "plain_profiles.h"
 
 #define FD_FIRST 100 /* a descriptor of a table is its index, and this */
-#define WALKS (WALK_PROCESSES + 1)
 
 struct loader {
 	struct plain_table tables[PLAIN_TABLES_MAX];
@@ -28,8 +27,11 @@ struct loader {
 	plain_walk_fn walk;
 	void *arg;
 	size_t walks[WALKS];
+	int walk_fails[WALKS];
 	const struct tree_process *processes; /* that the walk over them writes */
 	size_t processes_len;
+	const struct wait_told *waits; /* and the one over waits */
+	size_t waits_len;
 };
 
 /* view_open() and table_*() know tables by descriptor only. */
@@ -159,6 +161,17 @@ void plain_processes(struct loader *loader, const struct tree_process *processes
 	loader->processes_len = len;
 }
 
+void plain_walk_fails(struct loader *loader, enum walk walk, int error)
+{
+	loader->walk_fails[walk] = error;
+}
+
+void plain_waits(struct loader *loader, const struct wait_told *waits, size_t len)
+{
+	loader->waits = waits;
+	loader->waits_len = len;
+}
+
 /* --- exporter/kernel/ ----------------------------------------------------------------------- */
 
 const struct feature_status *loader_feature(const struct loader *loader, size_t feature)
@@ -201,6 +214,8 @@ int loader_walk(struct loader *loader, enum walk walk)
 	loader->walks[walk]++;
 	if (!loader_can_walk(loader, walk))
 		return -EOPNOTSUPP;
+	if (loader->walk_fails[walk])
+		return loader->walk_fails[walk];
 	return loader->walk ? loader->walk(loader->arg, walk) : 0;
 }
 
@@ -210,6 +225,8 @@ int loader_walk_rows(struct loader *loader, enum walk walk, walk_row_fn row, voi
 
 	for (size_t i = 0; !r && walk == WALK_PROCESSES && i < loader->processes_len; i++)
 		row(arg, &loader->processes[i]);
+	for (size_t i = 0; !r && walk == WALK_LASTING && i < loader->waits_len; i++)
+		row(arg, &loader->waits[i]);
 	return r;
 }
 

@@ -13,6 +13,7 @@
 
 #include "abi/kernel_types.h"
 #include "abi/discovery.h"
+#include "abi/profiles.h"
 #include "abi/requests.h"
 #include "abi/threads.h"
 #include "kernel/loader.h"
@@ -59,5 +60,11 @@ size_t plain_walks(const struct loader *loader, enum walk walk);
 
 /* What the walk over processes meets from now on; borrowed. At first there are none. */
 void plain_processes(struct loader *loader, const struct tree_process *processes, size_t len);
+
+/* What comes of @walk from now on. */
+void plain_walk_fails(struct loader *loader, enum walk walk, int error);
+
+/* The same of the walk over waits that last. */
+void plain_waits(struct loader *loader, const struct wait_told *waits, size_t len);
 
 #endif

@@ -14,7 +14,7 @@
 #include "abi/profiles.h"
 #include "plain_kernel.h"
 
-#define PLAIN_TABLES_MAX 25U
+#define PLAIN_TABLES_MAX 26U
 #define PLAIN_STACKS 16U
 #define PLAIN_SLOTS 16U
 
@@ -40,6 +40,7 @@ struct plain_slot {
 		PLAIN_PROFILES_ARRAY("stacks_1", PLAIN_STACKS, struct plain_sample),            \
 		PLAIN_PROFILES_ARRAY("code_slots", PLAIN_SLOTS, struct plain_slot),             \
 		PLAIN_PROFILES_ARRAY("profiling", 1, struct profiling),                         \
+		PLAIN_PROFILES_ARRAY("looked_at", TREES_MAX, struct look),                      \
 		PLAIN_PROFILES_ARRAY("profiled", PLAIN_CPUS, struct profiled),                  \
 		PLAIN_PROFILES_ARRAY("process_code", CODE_PROCESSES_MAX, struct process_code),  \
 		PLAIN_PROFILES_ARRAY("unwind_rows", UNWIND_ROWS_MAX_ALL / 2, uint64_t),         \

@@ -20,6 +20,7 @@ struct profiler_site {
 	struct ledger *ledger;
 	struct registry *registry;
 	struct profiler *profiler;
+	enum profile_kind kind; /* that the page is of */
 	size_t asked; /* how often, for the page */
 };
 
@@ -29,7 +30,7 @@ static inline int profiler_site_page(void *arg, const struct http_request *reque
 	struct profiler_site *ps = arg;
 
 	ps->asked++;
-	return profile_page(ps->profiler, request, page);
+	return profile_page(ps->profiler, ps->kind, request, page);
 }
 
 /* As if the namer had told it. */

@@ -31,12 +31,11 @@ static const struct profile_stack stacks[] = {
 	{ other, LEN(other), "server", "worker-#", "lock", 3, 30 },
 };
 static const struct profile profile = {
-	.type = "cpu",
-	.unit = "nanoseconds",
 	.time_ns = 1000,
 	.duration_ns = 2000,
 	.period_ns = 10,
 	.samples = 10,
+	.weight = 10,
 	.complete = 7,
 	.lost = 4,
 	.files = files,
@@ -152,6 +151,39 @@ Test(pprof, says_what_is_missing)
 	pprof__profile__free_unpacked(read, NULL);
 }
 
+/* As Go calls them, of whose profiles of locks and blocking others know the names. */
+Test(pprof, of_waits_has_their_number_and_their_time)
+{
+	static const struct {
+		enum profile_kind kind;
+		const char *count, *time;
+	} rows[] = {
+		{ PROFILE_OFFCPU, "waits", "offcpu" },
+		{ PROFILE_BLOCK, "contentions", "delay" },
+		{ PROFILE_LOCK, "contentions", "delay" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct profile waits = profile;
+		Pprof__Profile *read;
+
+		waits.kind = rows[i].kind;
+		waits.period_ns = 0;
+		waits.weight = 100;
+		read = read_back(&waits);
+		cr_expect_str_eq(text(read, read->sample_type[0]->type), rows[i].count);
+		cr_expect_str_eq(text(read, read->sample_type[0]->unit), "count");
+		cr_expect_str_eq(text(read, read->sample_type[1]->type), rows[i].time);
+		cr_expect_str_eq(text(read, read->sample_type[1]->unit), "nanoseconds");
+		cr_expect_str_eq(text(read, read->period_type->type), rows[i].count);
+		cr_expect_eq(read->period, 1);
+		cr_expect_eq(read->sample[1]->value[0], 3);
+		cr_expect_eq(read->sample[1]->value[1], 30);
+		cr_expect_str_eq(text(read, read->comment[0]), "complete stacks: 7 of 100 ns");
+		pprof__profile__free_unpacked(read, NULL);
+	}
+}
+
 /* Or pprof takes one file for the other. */
 Test(pprof, has_files_that_do_not_overlap_and_frames_within_theirs)
 {
@@ -174,7 +206,7 @@ Test(pprof, has_files_that_do_not_overlap_and_frames_within_theirs)
 
 Test(pprof, of_nothing_is_a_profile_as_well)
 {
-	const struct profile nothing = { .type = "cpu", .unit = "nanoseconds" };
+	const struct profile nothing = { .samples = 0 };
 	Pprof__Profile *read = read_back(&nothing);
 
 	cr_expect_eq(read->n_sample, 0);

@@ -407,7 +407,7 @@ Test(profiler, begins_nothing_for_a_request_that_cannot_wait)
 	struct http_request request = { .later = NULL };
 	struct http_page page = { 0 };
 
-	cr_expect_eq(profile_page(ps->profiler, &request, &page), -EAGAIN);
+	cr_expect_eq(profile_page(ps->profiler, PROFILE_CPU, &request, &page), -EAGAIN);
 	profiler_site_turn(ps);
 	cr_expect_not(profiler_site_samples());
 	profiler_site_free(ps);

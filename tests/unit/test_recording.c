@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "abi/threads.h"
 #include "base/buffer.h"
@@ -35,7 +36,7 @@ static int text_compare(const void *a, const void *b)
 static char *folded_lines(struct recording *recording)
 {
 	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(1 << 20);
-	struct profile profile = { .type = "cpu", .unit = "nanoseconds", .period_ns = 10 };
+	struct profile profile = { .period_ns = 10 };
 	const struct files none = { 0 };
 	char *lines[64], *rest, *sorted = NULL;
 	size_t len = 0, bytes = 0;
@@ -64,7 +65,7 @@ static char *folded_lines(struct recording *recording)
 /* Trees of one workload are one; pools, ends and workloads are told apart. */
 Test(recording, adds_what_is_equal)
 {
-	struct recording *recording = recording_new("");
+	struct recording *recording = recording_new(PROFILE_CPU, "");
 	struct stack one = made_stack("worker", 3, STACK_COMPLETE, 0x1000);
 	struct stack other = made_stack("", 5, STACK_UNREADABLE, 0x1000);
 	struct stack_key first = key_of(1, 10), second = key_of(2, 10), third = key_of(1, 11);
@@ -88,7 +89,7 @@ Test(recording, adds_what_is_equal)
 
 Test(recording, may_be_of_one_workload)
 {
-	struct recording *recording = recording_new("web");
+	struct recording *recording = recording_new(PROFILE_CPU, "web");
 	struct stack stack = made_stack("worker", 3, STACK_COMPLETE, 0x1000);
 	struct stack_key key = key_of(1, 10);
 
@@ -103,7 +104,7 @@ Test(recording, may_be_of_one_workload)
 /* Frames of two stacks, one of which is in both. */
 Test(recording, asks_for_the_names_of_each_file_once)
 {
-	struct recording *recording = recording_new("");
+	struct recording *recording = recording_new(PROFILE_CPU, "");
 	struct stack one = made_stack("a", 1, STACK_COMPLETE, 0x1000);
 	struct stack other = made_stack("a", 1, STACK_NO_FILE, 0x1008);
 	struct stack_key first = key_of(1, 10), second = key_of(1, 11);
@@ -133,7 +134,7 @@ Test(recording, asks_for_the_names_of_each_file_once)
 
 Test(recording, counts_what_it_has_no_room_for)
 {
-	struct recording *recording = recording_new("");
+	struct recording *recording = recording_new(PROFILE_CPU, "");
 	struct stack stack = made_stack("a", 2, STACK_COMPLETE, 0x1000);
 	struct recording_counts counts;
 
@@ -153,7 +154,7 @@ Test(recording, counts_what_it_has_no_room_for)
 /* Deep stacks take more: memory ends before RECORDING_STACKS_MAX. */
 Test(recording, is_bounded_in_bytes)
 {
-	struct recording *recording = recording_new("");
+	struct recording *recording = recording_new(PROFILE_CPU, "");
 	struct stack stack = made_stack("a", 1, STACK_TRUNCATED, 0x1000);
 	struct recording_counts counts;
 
@@ -172,7 +173,7 @@ Test(recording, is_bounded_in_bytes)
 
 Test(recording, of_nothing_is_a_profile_as_well)
 {
-	struct recording *recording = recording_new("");
+	struct recording *recording = recording_new(PROFILE_CPU, "");
 	const uint64_t *frames;
 	size_t len;
 
@@ -185,7 +186,7 @@ Test(recording, of_nothing_is_a_profile_as_well)
 /* A file of a process: its path and build id are those of the profile. */
 Test(recording, tells_the_files_of_its_frames)
 {
-	struct recording *recording = recording_new("");
+	struct recording *recording = recording_new(PROFILE_CPU, "");
 	struct stack stack = made_stack("a", 1, STACK_COMPLETE, 0x1000);
 	struct stack_key key = key_of(1, 10);
 	struct file file = {
@@ -196,7 +197,7 @@ Test(recording, tells_the_files_of_its_frames)
 			     .build_id = { 1, 0xab } },
 	};
 	struct files files = { .numbers[1] = &file };
-	struct profile profile = { .type = "cpu", .unit = "nanoseconds", .period_ns = 10 };
+	struct profile profile = { .period_ns = 10 };
 
 	recording_add(recording, "web", &key, &stack);
 	cr_assert_eq(recording_end(recording), 0);
@@ -208,5 +209,155 @@ Test(recording, tells_the_files_of_its_frames)
 	cr_expect_eq(profile.files[0].begin, 0x1000);
 	cr_expect_eq(profile.files[0].end, 0x3000);
 	cr_expect_eq(profile.stacks[0].ns, 10);
+	recording_free(recording);
+}
+
+/* --- waits ---------------------------------------------------------------------------------- */
+
+#define US 1000ULL
+
+static struct stack_key wait_of(uint64_t hash, uint32_t state)
+{
+	return (struct stack_key){ .hash = hash, .tree = 1, .state = state };
+}
+
+static struct stack made_wait(uint64_t samples, uint64_t us, uint64_t woken, uint64_t queued_us)
+{
+	struct stack stack = made_stack("worker", samples, STACK_COMPLETE, 0x1000);
+
+	stack.ns = us * US;
+	stack.woken = woken;
+	stack.queued_ns = queued_us * US;
+	return stack;
+}
+
+/* What is told of a wait once its stack is not kept any more. */
+static struct stack made_later(const char *pool, uint64_t us, uint64_t queued_us)
+{
+	struct stack stack = { .ns = us * US,
+			       .queued_ns = queued_us * US,
+			       .end = STACK_BEGAN_BEFORE };
+
+	memcpy(stack.pool, pool, strlen(pool));
+	return stack;
+}
+
+/* A wait for a lock, then for a CPU; one for a CPU alone; one for work, then for a CPU. */
+static struct recording *recording_of_waits(enum profile_kind kind)
+{
+	struct recording *recording = recording_new(kind, "");
+	struct stack lock = made_wait(2, 70, 2, 5), preempted = made_wait(1, 9, 0, 0);
+	struct stack idle = made_wait(3, 0, 3, 4), disk = made_wait(1, 40, 0, 0);
+	struct stack running = made_stack("worker", 8, STACK_COMPLETE, 0x1000);
+	struct stack_key key;
+
+	key = wait_of(10, STATE_LOCK);
+	recording_add(recording, "web", &key, &lock);
+	key = wait_of(12, STATE_RUNNABLE);
+	recording_add(recording, "web", &key, &preempted);
+	key = wait_of(14, STATE_IDLE);
+	recording_add(recording, "web", &key, &idle);
+	key = wait_of(16, STATE_DISK);
+	recording_add(recording, "web", &key, &disk);
+	key = wait_of(18, STATE_RUNNING);
+	recording_add(recording, "web", &key, &running);
+	cr_assert_eq(recording_end(recording), 0);
+	return recording;
+}
+
+Test(recording, of_waits_tells_microseconds_by_state_and_none_of_waits_for_work)
+{
+	static const struct {
+		enum profile_kind kind;
+		const char *lines;
+		uint64_t samples, weight;
+	} rows[] = {
+		{ PROFILE_CPU, "web;worker;running;0x2000;0x1000 8\n", 8, 8 },
+		{ PROFILE_OFFCPU,
+		  "web;worker;disk;0x2000;0x1000 40\n"
+		  "web;worker;lock;0x2000;0x1000 70\n"
+		  "web;worker;runnable;0x2000;0x1000 4\n"
+		  "web;worker;runnable;0x2000;0x1000 5\n"
+		  "web;worker;runnable;0x2000;0x1000 9\n",
+		  4, 128 * US },
+		{ PROFILE_BLOCK,
+		  "web;worker;disk;0x2000;0x1000 40\n"
+		  "web;worker;lock;0x2000;0x1000 70\n",
+		  3, 110 * US },
+		{ PROFILE_LOCK, "web;worker;lock;0x2000;0x1000 70\n", 2, 70 * US },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct recording *recording = recording_of_waits(rows[i].kind);
+		struct recording_counts counts = recording_counts(recording);
+
+		EXPECT_FOLDED(recording, rows[i].lines);
+		cr_expect_eq(counts.samples, rows[i].samples);
+		cr_expect_eq(counts.weight, rows[i].weight);
+		cr_expect_eq(counts.ends[STACK_COMPLETE], rows[i].weight);
+		recording_free(recording);
+	}
+}
+
+/* Also the wait for a CPU behind a wait for work, which has no time of its own here. */
+Test(recording, adds_what_is_told_later_to_the_stack_of_the_wait)
+{
+	struct recording *recording = recording_new(PROFILE_OFFCPU, "");
+	struct stack lock = made_wait(1, 0, 0, 0), later = made_later("worker", 30, 6);
+	struct stack_key key = wait_of(10, STATE_LOCK), idle = wait_of(14, STATE_IDLE);
+
+	recording_add(recording, "web", &key, &lock);
+	recording_add(recording, "web", &idle, &lock);
+	key.hash |= HASH_LATER;
+	recording_add(recording, "web", &key, &later);
+	later.ns = 0;
+	idle.hash |= HASH_LATER;
+	recording_add(recording, "web", &idle, &later);
+	cr_assert_eq(recording_end(recording), 0);
+	EXPECT_FOLDED(recording, "web;worker;lock;0x2000;0x1000 30\n"
+				 "web;worker;runnable;0x2000;0x1000 6\n"
+				 "web;worker;runnable;0x2000;0x1000 6\n");
+	recording_free(recording);
+}
+
+/* Or another stack would have the time of the same hash, whose wait begins later. */
+Test(recording, tells_waits_that_began_before_by_pool_and_state)
+{
+	struct recording *recording = recording_new(PROFILE_OFFCPU, "");
+	struct stack later = made_later("worker", 30, 0), other = made_later("reader", 7, 0);
+	struct stack unseen = made_later("worker", 2, 0), lock = made_wait(1, 50, 0, 0);
+	struct stack_key key = wait_of(10, STATE_LOCK), none = wait_of(0, STATE_LOCK);
+
+	recording_add(recording, "web", &key, &later);
+	recording_add(recording, "web", &key, &other);
+	recording_add(recording, "web", &none, &unseen);
+	recording_add(recording, "web", &key, &lock);
+	cr_assert_eq(recording_end(recording), 0);
+	EXPECT_FOLDED(recording, "web;reader;lock;[began_before] 7\n"
+				 "web;worker;lock;0x2000;0x1000 50\n"
+				 "web;worker;lock;[began_before] 32\n");
+	cr_expect_eq(recording_counts(recording).ends[STACK_BEGAN_BEFORE], 39 * US);
+	recording_free(recording);
+}
+
+/* By libseccomp; what is no number of a call has no name. */
+Test(recording, names_the_system_calls_in_which_threads_wait)
+{
+	struct recording *recording = recording_new(PROFILE_LOCK, "");
+	struct stack futex = made_wait(1, 7, 0, 0), unknown = made_wait(1, 8, 0, 0);
+	struct stack_key one = wait_of(10, STATE_LOCK), other = wait_of(12, STATE_LOCK);
+
+	futex.frames[0] = frame_of_syscall(SYS_futex);
+	unknown.frames[0] = frame_of_syscall(SYSCALLS_MAX - 1);
+	recording_add(recording, "web", &one, &futex);
+	recording_add(recording, "web", &other, &unknown);
+	cr_assert_eq(recording_end(recording), 0);
+	EXPECT_FOLDED(recording, "web;worker;lock;0x2000;0x100000003ff 8\n"
+				 "web;worker;lock;0x2000;sys_futex 7\n");
+	cr_expect_eq(frame_of_syscall(-1), 0);
+	cr_expect_eq(frame_of_syscall(SYSCALLS_MAX), 0);
+	cr_expect_eq(frame_syscall(frame_make(0, STACK_NO_CODE)), -1);
+	cr_expect_eq(frame_syscall(frame_make(1, FRAMES_OF_SYSCALLS)), -1);
+	cr_expect_eq(frame_syscall(frame_of_syscall(0)), 0);
 	recording_free(recording);
 }

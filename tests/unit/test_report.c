@@ -27,13 +27,13 @@ static const struct profile_name names[] = {
 	{ ENTRY, "server_main" },         { COPY, "work" },
 };
 
-static char *report_of(const struct profile_stack *stacks, size_t len, unsigned int columns)
+static char *report_of_kind(enum profile_kind kind, const struct profile_stack *stacks, size_t len,
+			    unsigned int columns)
 {
 	static char text[REPORT_BYTES];
 	struct buffer out = BUFFER_INIT(sizeof(text) - 1);
 	struct profile profile = {
-		.type = "cpu",
-		.unit = "nanoseconds",
+		.kind = kind,
 		.duration_ns = 2000000000,
 		.period_ns = 10000000,
 		.files = files,
@@ -44,15 +44,22 @@ static char *report_of(const struct profile_stack *stacks, size_t len, unsigned 
 		.stacks_len = len,
 	};
 
-	for (size_t i = 0; i < len; i++)
+	for (size_t i = 0; i < len; i++) {
 		profile.samples += stacks[i].count;
-	profile.complete = profile.samples - (profile.samples > 1);
+		profile.weight += kind == PROFILE_CPU ? stacks[i].count : stacks[i].ns;
+	}
+	profile.complete = profile.weight - (profile.weight > 1);
 	profile.lost = len == 1 ? 3 : 0;
 	cr_assert_eq(report_write(&profile, "server", columns, &out), 0);
 	memcpy(text, out.data, out.len);
 	text[out.len] = '\0';
 	buffer_free(&out);
 	return text;
+}
+
+static char *report_of(const struct profile_stack *stacks, size_t len, unsigned int columns)
+{
+	return report_of_kind(PROFILE_CPU, stacks, len, columns);
 }
 
 #define REPORT(stacks, columns) report_of(stacks, LEN(stacks), columns)
@@ -112,6 +119,33 @@ Test(report, tells_what_is_lost_and_of_no_samples)
 	cr_expect_not_null(
 		strstr(report_of(&one, 1, 40),
 		       "100.0 % of stacks are complete; 3 of all workloads were lost\n"));
+}
+
+/* One wait that is long, beside many short ones. */
+Test(report, of_waits_is_by_time_with_a_row_of_what_is_waited_for)
+{
+	static const uint64_t copying[] = { COPY, WORK, MAIN }, working[] = { WORK, MAIN };
+	static const struct profile_stack stacks[] = {
+		{ working, LEN(working), "server", "worker-#", "lock", 1, 3000000000 },
+		{ copying, LEN(copying), "server", "worker-#", "disk", 900, 1000000000 },
+	};
+
+	cr_expect_str_eq(
+		report_of_kind(PROFILE_OFFCPU, stacks, LEN(stacks), 40),
+		"server, 2.0 s: 901 waits, 2.00 threads at a time, 100.0 % of them, by time, "
+		"are complete\n"
+		"\n"
+		"   self    total  function\n"
+		" 75.0 %  100.0 %  work  (server)\n"
+		" 25.0 %   25.0 %  work  (libc.so.6)\n"
+		"\n"
+		"stacks, a thread pool above what it runs, callers above what they call\n"
+		"[worker-#                              ]\n"
+		"[lock                        ][disk    ]\n"
+		"[main                        ][main    ]\n"
+		"[work                        ][work    ]\n"
+		"                              [work    ]\n");
+	cr_expect_str_eq(report_of_kind(PROFILE_LOCK, stacks, 0, 40), "server, 2.0 s: 0 waits\n");
 }
 
 /* So many functions that most are not shown, and so narrow that most have no box. */
