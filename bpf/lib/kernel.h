@@ -197,6 +197,7 @@ struct file {
 	struct hlist_head *f_ep;
 	struct inode *f_inode;
 	void *private_data;
+	const void *f_op;
 };
 
 struct rb_node {

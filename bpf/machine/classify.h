@@ -49,7 +49,8 @@ struct sleeper {
 	__u32 iowait;
 	__u32 uninterruptible;
 	__u32 in_request; /* IN_ */
-	__u32 blocks; /* the connection of that request blocks: the thread is no event loop */
+	__u32 blocks; /* the connection of that request blocks, or the wait shows it: no event loop
+		       */
 	__u32 target; /* TARGET_: CLIENT is the connection of that request */
 	__u32 events; /* that it polls for */
 	__u32 alone; /* the only thread of its process */

@@ -163,23 +163,70 @@ static inline __u32 node_target(struct rb_node *node, __u64 client)
 	return file_target(BPF_CORE_READ((struct epitem *)node, ffd.file), client);
 }
 
-/* The root of that tree and what is below it. */
-VERIFIED_ALONE int epoll_target(__u32 fd, __u64 client)
+static inline int node_has_more(struct rb_node *node)
+{
+	return BPF_CORE_READ(node, rb_left) || BPF_CORE_READ(node, rb_right);
+}
+
+/* Whether its file is a set as well, as @set is. */
+static inline int node_is_set(struct rb_node *node, struct file *set)
+{
+	return BPF_CORE_READ((struct epitem *)node, ffd.file, f_op) == BPF_CORE_READ(set, f_op);
+}
+
+#define EPOLL_MORE 0x100 /* beside a target: the set has more, is empty, or cannot be read */
+
+/*
+ * The root of that tree and what is below it. Where @whole, sets with more are not looked at: then
+ * it matters only what there is in a small one.
+ */
+VERIFIED_ALONE int epoll_target(__u32 fd, __u64 client, __u32 whole)
 {
 	struct file *file = descriptor_file(bpf_get_current_task_btf(), fd);
+	struct rb_node *root, *left, *right;
 	struct eventpoll *set;
-	struct rb_node *root;
 	__u32 target;
+	int more;
 
 	if (!file)
-		return 0;
+		return EPOLL_MORE;
 	set = BPF_CORE_READ(file, private_data);
 	root = BPF_CORE_READ(set, rbr.rb_root.rb_node);
 	if (!root)
-		return 0;
+		return EPOLL_MORE;
+	left = BPF_CORE_READ(root, rb_left);
+	right = BPF_CORE_READ(root, rb_right);
+	more = (left && node_has_more(left)) || (right && node_has_more(right));
+	if (more && whole)
+		return EPOLL_MORE;
 	target = node_target(root, client);
-	target = greater(target, node_target(BPF_CORE_READ(root, rb_left), client));
-	return (int)greater(target, node_target(BPF_CORE_READ(root, rb_right), client));
+	more |= node_is_set(root, file);
+	if (left) {
+		target = greater(target, node_target(left, client));
+		more |= node_is_set(left, file);
+	}
+	if (right) {
+		target = greater(target, node_target(right, client));
+		more |= node_is_set(right, file);
+	}
+	return (int)target | (more ? EPOLL_MORE : 0);
+}
+
+/*
+ * The only thread of a process that in the middle of a request waits for a few descriptors, none of
+ * which brings work, is no event loop, also if nothing that it does blocks: it waits for something
+ * (PostgreSQL, for a row that another client has locked). Of several threads one can have read the
+ * request and taken its connection out of its set, until another one answers (Kafka, Thrift); and
+ * a loop may do so until an upstream answers: then the connection is in no set at all.
+ */
+static inline void epoll_look(struct sleeper *sleeper, __u64 client)
+{
+	int found = epoll_target(sleeper->args[0], client, !sleeper->blocks);
+	struct file *file = (struct file *)client;
+
+	sleeper->target = found & ~EPOLL_MORE;
+	if (!(found & EPOLL_MORE) && bpf_core_field_exists(file->f_ep) && BPF_CORE_READ(file, f_ep))
+		sleeper->blocks = 1;
 }
 
 /* Notes what the current task waits for @where descriptor_of() says; @client: its client's file. */
@@ -199,7 +246,7 @@ VERIFIED_ALONE int target_find(struct sleeper *sleeper, __u32 where, __u64 clien
 		sleeper->target = selected_target(sleeper, client);
 		break;
 	case DESCRIPTORS_IN_EPOLL:
-		sleeper->target = epoll_target(sleeper->args[0], client);
+		epoll_look(sleeper, client);
 		break;
 	}
 	return 0;
@@ -221,6 +268,15 @@ static inline __u32 thread_part(struct thread *thread)
 	return binding_part(thread, (__u64)thread, &conn);
 }
 
+/* Whether it matters at which request @thread waits for any of several descriptors. */
+static inline int thread_may_wait(const struct thread *thread, const struct sleeper *sleeper,
+				  __u32 where)
+{
+	if (!thread->request)
+		return 0;
+	return thread->blocks || (where == DESCRIPTORS_IN_EPOLL && sleeper->alone);
+}
+
 /*
  * What the system call of @sleeper has to do with the request of @thread. Most threads block for
  * events, or for their own client, and are idle whatever their request: they are not asked for it.
@@ -230,9 +286,9 @@ static inline void sleeper_place(struct thread *thread, struct sleeper *sleeper)
 	__u32 where = descriptor_of(sleeper);
 
 	if (descriptors_are_many(where)) {
-		if (!thread->blocks || !thread->request)
+		if (!thread_may_wait(thread, sleeper, where))
 			return;
-		sleeper->blocks = 1;
+		sleeper->blocks = thread->blocks;
 		sleeper->in_request = thread_part(thread);
 		if (sleeper->in_request == IN_SERVICE)
 			target_find(sleeper, where, thread->client);

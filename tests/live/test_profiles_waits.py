@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from databases import POSTGRESQL, PostgreSQL
 from exporter import SLOWER
 from profiles import begun, take_pprof, wait_until_read
 from services import Process, Redis, Service
@@ -195,3 +196,50 @@ def test_a_database_that_writes_to_its_disk_waits_where_it_does(profiling, start
     print(f"at {count} writes {seconds} s, of all {profile.waits()}")
     assert count > 10
     assert seconds > 0.9 * profile.waits()[1]
+
+
+class Session(Process):
+    """psql, which is given one statement after the other."""
+
+    def __init__(self, port):
+        command = [POSTGRESQL / "psql", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-qAt"]
+        super().__init__(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def begin(self, statement):
+        self.process.stdin.write(f"{statement};\n\\echo done\n")
+        self.process.stdin.flush()
+
+    def wait(self):
+        for line in self.process.stdout:
+            if line == "done\n":
+                return
+        raise AssertionError("psql has ended")
+
+    def run(self, statement):
+        self.begin(statement)
+        self.wait()
+
+
+def test_a_client_whose_row_is_locked_waits_where_postgresql_does(profiling, start):
+    """In epoll_wait(2), and from a connection that does not block; as event loops that are idle."""
+    server = start(PostgreSQL)
+    holder, waiter = (start(Session, server.port) for _ in range(2))
+    holder.run("create table t as select 0 as i")
+    holder.run("begin")
+    holder.run("update t set i = 1")
+    waiter.run("select 1")
+    workload = profiling.workload_of(server.port)
+    wait_until_read(profiling, workload)
+    result = profile_begun(profiling, SECONDS, OFFCPU, workload=workload)
+    before = time.time()
+    waiter.begin("update t set i = 2")
+    profile = result.result()
+    holder.run("commit")
+    waiter.wait()
+    backend = ("PostmasterMain", "PostgresMain", "LockAcquireExtended", "ProcSleep")
+    count, seconds = profile.waits(*backend, "sys_epoll_wait", states=["wait"])
+    lasted = profile.began.timestamp() + profile.duration - before
+    print(f"waits {count}, {seconds} s, at most {lasted} s")
+    # The detector of deadlocks wakes it up once, after a second.
+    assert 1 <= count <= 5
+    assert 0.5 * lasted < seconds <= 1.1 * profile.duration
