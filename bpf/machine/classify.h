@@ -49,8 +49,7 @@ struct sleeper {
 	__u32 iowait;
 	__u32 uninterruptible;
 	__u32 in_request; /* IN_ */
-	__u32 blocks; /* the connection of that request blocks, or the wait shows it: no event loop
-		       */
+	__u32 blocks; /* that request's connection, or the wait shows it: it is no event loop */
 	__u32 target; /* TARGET_: CLIENT is the connection of that request */
 	__u32 events; /* that it polls for */
 	__u32 alone; /* the only thread of its process */
@@ -151,7 +150,8 @@ static inline __u32 classify_write(const struct sleeper *sleeper)
 /*
  * A wait for any of several descriptors. An event loop is free meanwhile, whatever it has in hand.
  * A thread that has read a request from a connection that blocks it is none: before it answers it
- * calls another service (libcurl), unless its client or another one can end the wait.
+ * calls another service (libcurl), unless its client or another one can end the wait. Nor is one
+ * whose descriptors show it (epoll_look()).
  */
 static inline __u32 classify_any(const struct sleeper *sleeper)
 {

@@ -279,7 +279,8 @@ static inline int thread_may_wait(const struct thread *thread, const struct slee
 
 /*
  * What the system call of @sleeper has to do with the request of @thread. Most threads block for
- * events, or for their own client, and are idle whatever their request: they are not asked for it.
+ * events, or for their own client, and are idle whatever their request: they are not asked for it,
+ * unless thread_may_wait().
  */
 static inline void sleeper_place(struct thread *thread, struct sleeper *sleeper)
 {

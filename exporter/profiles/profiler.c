@@ -72,14 +72,13 @@ static void sample_take(void *arg, const void *key, const void *value)
 	const struct stack_key *stack_key = key;
 	const struct stack *stack = value;
 	const char *name = tree_workload(profiler, stack_key->tree);
-	uint64_t lost = stack->samples ? stack->samples : 1; /* of a wait that lasts */
 	struct profiler_run *run;
 
 	if (name)
 		profiler->ends[stack->end < STACK_ENDS ? stack->end : STACK_NO_CODE] +=
 			stack->samples;
 	else
-		profiler->lost += lost;
+		profiler->lost += stack_lost(stack);
 	TAILQ_FOREACH(run, &profiler->runs, link)
 	{
 		if (run->state != RUN_SAMPLES || !recording_is_of(run->recording, stack_key->state))
@@ -87,7 +86,7 @@ static void sample_take(void *arg, const void *key, const void *value)
 		if (name)
 			recording_add(run->recording, name, stack_key, stack);
 		else
-			recording_lose(run->recording, lost);
+			recording_lose(run->recording, stack_lost(stack));
 	}
 }
 

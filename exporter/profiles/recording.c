@@ -248,7 +248,7 @@ void recording_add(struct recording *recording, const char *workload, const stru
 	if (recorded)
 		stack_count(recording, recorded, stack);
 	else
-		recording_lose(recording, stack->samples ? stack->samples : 1);
+		recording_lose(recording, stack_lost(stack));
 }
 
 struct recording_counts recording_counts(const struct recording *recording)

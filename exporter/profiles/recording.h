@@ -38,6 +38,12 @@ bool recording_wants(const struct recording *recording, const char *workload);
 void recording_add(struct recording *recording, const char *workload, const struct stack_key *key,
 		   const struct stack *stack);
 
+/* How much is lost with @stack: of a wait that lasts a piece, and else its samples. */
+static inline uint64_t stack_lost(const struct stack *stack)
+{
+	return stack->samples ? stack->samples : 1;
+}
+
 /* Samples that found no room elsewhere, or whose workload is not known: they may be its own. */
 void recording_lose(struct recording *recording, uint64_t samples);
 

@@ -5,20 +5,12 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "draws.h"
 #include "machine/paces.h"
 
 #define US 1000ULL
 #define MS 1000000ULL
 #define START (5000 * MS)
-
-/* xorshift64*: the same values in every run. */
-static uint64_t random_below(uint64_t *seed, uint64_t limit)
-{
-	*seed ^= *seed >> 12;
-	*seed ^= *seed << 25;
-	*seed ^= *seed >> 27;
-	return (*seed * 2685821657736338717ULL >> 32) % limit;
-}
 
 /* After a hundred events. */
 static struct pace pace_of(uint64_t interval_ns)

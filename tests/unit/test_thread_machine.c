@@ -6,20 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "draws.h"
 #include "machine/threads.h"
 
 #define US 1000ULL
 #define MS 1000000ULL
 #define START (5000 * MS)
-
-/* xorshift64*: the same values in every run. */
-static uint64_t random_below(uint64_t *seed, uint64_t limit)
-{
-	*seed ^= *seed >> 12;
-	*seed ^= *seed << 25;
-	*seed ^= *seed >> 27;
-	return (*seed * 2685821657736338717ULL >> 32) % limit;
-}
 
 /* --- switches that no hook has seen ------------------------------------------------------------
  */
