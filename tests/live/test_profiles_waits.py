@@ -170,6 +170,9 @@ def test_profiles_that_are_taken_at_once_have_what_was_in_their_own_time(profili
     wait_until_read(profiling, workload)
     first = profile_begun(profiling, 5, MUTEX, workload=workload)
     waiter.ask("block")
+    profiling.wait_until(
+        lambda s: s.sum("workload_threads", workload=workload, state="lock") == 1
+    )
     second = take_pprof(profiling, 2, path=MUTEX, workload=workload)
     waiter.ask("nothing")
     assert first.result().waits("blocked_run", "long_wait")[1] >= second.duration
