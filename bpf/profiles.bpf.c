@@ -2,7 +2,7 @@
 /*
  * Profiles: on which stacks the threads of workloads spend CPU time, and on which they wait. A
  * clock of each CPU samples what runs there; waits are told by the scheduler, behind the programs
- * of threads, which say what is waited for. User space lets both run while a profile is taken.
+ * of threads, which say what is waited for. User space says when which of both are.
  *
  * All that count run with interrupts off: what a CPU has of its own has one user.
  */

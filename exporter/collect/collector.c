@@ -214,7 +214,8 @@ bool collector_collect(struct collector *collector, unsigned int asked, uint64_t
 	}
 	for (size_t id = 0; id < features_len; id++)
 		if (features_table[id]->show && asked & 1U << id)
-			features_table[id]->show(collector->ledger, snapshot);
+			features_table[id]->show(collector->features->states[id], collector->ledger,
+						 snapshot);
 	if (!collector->self_hidden)
 		collect_self(collector, snapshot);
 	return !collection.budget.cut;

@@ -74,8 +74,9 @@ static int discovery_collect(void *state, struct collection *collection)
 	return collection->refreshed ? collection->refreshed : counted;
 }
 
-static void discovery_show(const struct ledger *ledger, struct snapshot *snapshot)
+static void discovery_show(void *state, const struct ledger *ledger, struct snapshot *snapshot)
 {
+	(void)state;
 	snapshot->workloads = ledger_workloads(ledger, &snapshot->workloads_len);
 }
 

@@ -95,8 +95,9 @@ struct feature {
 
 	/* Adds what it measures to the ledger; 0 or -errno: its part of the scrape has failed. */
 	int (*collect)(void *state, struct collection *collection);
-	/* Points the snapshot to its rows, once the ledger has ended the scrape. */
-	void (*show)(const struct ledger *ledger, struct snapshot *snapshot);
+	/* Points the snapshot to its rows, once the ledger has ended the scrape, and those that it
+	 * needs have. */
+	void (*show)(void *state, const struct ledger *ledger, struct snapshot *snapshot);
 	/* The same for what it tells of itself, as a part of the exporter. */
 	void (*show_self)(void *state, struct snapshot *snapshot);
 	/* How full its tables are, a row each. Returns how many. */

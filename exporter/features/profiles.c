@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles: where workloads spend their CPU time, by call site (bpf/profiles.bpf.c), on a page that
- * takes a profile for as long as it is asked to. Off unless --collector.profiles.
+ * Profiles: where workloads spend their CPU time and where they wait, by call site
+ * (bpf/profiles.bpf.c), on pages that take a profile for as long as they are asked to; and metrics
+ * of where they wait for locks. Off unless --collector.profiles.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -22,6 +23,18 @@ struct profiles {
 	struct profile_row rows[PROFILER_ROWS]; /* what the last snapshot points to */
 };
 
+struct profiles_settings {
+	bool lock_sites;
+};
+
+static const struct flag profiles_flags[] = {
+	FLAG("profiles.lock-sites", NULL, NULL, FLAG_SWITCH(profiles_settings, lock_sites),
+	     "With --collector.profiles: show all the time at\n"
+	     "which places in their code services wait for locks.",
+	     "A function, an offset in it and its file are the label `site` of "
+	     "`workload_lock_site_wait_seconds_total`."),
+};
+
 static unsigned int profiled_entries(const struct map_sizes *sizes)
 {
 	return sizes->cpus;
@@ -29,6 +42,7 @@ static unsigned int profiled_entries(const struct map_sizes *sizes)
 
 static int profiles_open(const struct feature_env *env, void **state)
 {
+	const struct profiles_settings *settings = env->settings;
 	const struct profiler_env own = {
 		.loader = env->kernel->loader,
 		.registry = env->registry,
@@ -36,10 +50,14 @@ static int profiles_open(const struct feature_env *env, void **state)
 		.loop = env->loop,
 		.opener = env->helpers[0],
 		.parser = env->helpers[1],
+		.lock_sites = settings && settings->lock_sites,
 	};
 	struct profiles *profiles;
 	int r;
 
+	if (!env->on && own.lock_sites)
+		log_warn(env->log, "--profiles.lock-sites: there are none without profiles "
+				   "(--collector.profiles)");
 	if (!env->on)
 		return -ENOENT;
 	profiles = calloc(1, sizeof(*profiles));
@@ -75,6 +93,15 @@ static int profiles_retire(void *state, const struct retirement *retirement)
 
 	(void)retirement;
 	return profiler_take(profiles->profiler) ? -EAGAIN : 0;
+}
+
+static void profiles_show(void *state, const struct ledger *ledger, struct snapshot *snapshot)
+{
+	const struct profiles *profiles = state;
+
+	(void)ledger;
+	if (profiles)
+		profiler_show_sites(profiles->profiler, snapshot);
 }
 
 static void profiles_show_self(void *state, struct snapshot *snapshot)
@@ -156,11 +183,15 @@ const struct feature feature_profiles = {
 	},
 	.collector = true,
 	.hint = "off unless asked for",
+	.flags = profiles_flags,
+	.flags_len = COUNT(profiles_flags),
+	.settings_bytes = sizeof(struct profiles_settings),
 	.routes = profiles_routes,
 	.routes_len = COUNT(profiles_routes),
 	.helpers = { &opener_kind, &parser_kind },
 	.open = profiles_open,
 	.close = profiles_close,
+	.show = profiles_show,
 	.show_self = profiles_show_self,
 	.maps = profiles_maps,
 	.fold = profiles_fold,

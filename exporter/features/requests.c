@@ -341,8 +341,9 @@ static int requests_collect(void *state, struct collection *collection)
 	return r ? r : swept ? swept : counted;
 }
 
-static void requests_show(const struct ledger *ledger, struct snapshot *snapshot)
+static void requests_show(void *state, const struct ledger *ledger, struct snapshot *snapshot)
 {
+	(void)state;
 	snapshot->endpoints = ledger_endpoints(ledger, &snapshot->endpoints_len);
 }
 

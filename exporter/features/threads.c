@@ -374,8 +374,9 @@ static int threads_collect(void *state, struct collection *collection)
 	return r ? r : judged;
 }
 
-static void threads_show(const struct ledger *ledger, struct snapshot *snapshot)
+static void threads_show(void *state, const struct ledger *ledger, struct snapshot *snapshot)
 {
+	(void)state;
 	snapshot->pools = ledger_pools(ledger, &snapshot->pools_len);
 }
 

@@ -66,6 +66,14 @@ struct mutex_row {
 	uint64_t processes;
 };
 
+/* A place in the code of a service where its threads wait for locks. All of a service together grow
+ * by what the waits of its pools do. */
+struct lock_site_row {
+	const char *workload;
+	const char *site; /* as call_site_text() tells it, or "other" */
+	uint64_t wait_ns;
+};
+
 /* What has become of the samples of all profiles. */
 struct profile_row {
 	const char *stack; /* how it ends: enum stack_end, or "lost" */
@@ -138,6 +146,8 @@ struct snapshot {
 	size_t probes_len;
 	const struct mutex_row *mutexes; /* none without probes on mutexes */
 	size_t mutexes_len;
+	const struct lock_site_row *lock_sites; /* none without --profiles.lock-sites */
+	size_t lock_sites_len;
 	const struct profile_row *profiles; /* none without --collector.profiles */
 	size_t profiles_len;
 	const struct map_row *maps;

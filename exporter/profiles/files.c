@@ -21,6 +21,7 @@ static struct file *file_add(struct files *files, const struct file_key *key)
 		return NULL;
 	}
 	files->len++;
+	file->id = ++files->ids;
 	return file;
 }
 

@@ -30,6 +30,7 @@ struct file_key {
 
 struct file {
 	struct file_key key;
+	uint64_t id; /* of no other file, ever */
 	uint32_t number; /* in the store; 0: it has not been read */
 	int fd; /* owned; -1: it could not be opened */
 	char *path; /* owned; NULL as long as it is not known */
@@ -46,6 +47,7 @@ struct files {
 	struct file *by_key;
 	struct file *numbers[UNWIND_FILES_MAX];
 	size_t len;
+	uint64_t ids; /* that were given */
 };
 
 /* One user more of the file with this key, which is made if there is none. NULL: no room for it. */
@@ -67,7 +69,7 @@ struct file_mapping {
 /* What is to be added to an address of @file as linked; false: that part is not to be run. */
 bool file_bias(const struct file *file, const struct file_mapping *mapping, uint64_t *bias);
 
-/* Removes those that are without users since before @begun_ns, when the oldest profile began. */
+/* Removes those that are without users since before @begun_ns. */
 void files_sweep(struct files *files, uint64_t begun_ns);
 
 void files_free(struct files *files);

@@ -205,11 +205,18 @@ int processes_walk(struct processes *processes, uint64_t now_ns)
 	return r;
 }
 
+static bool processes_are_full(const struct processes *processes)
+{
+	return processes->slots_len == CODE_PROCESSES_MAX - 1;
+}
+
 static bool process_is_due(struct processes *processes, const struct process *process,
 			   uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns - process->read_ns;
 
+	if (!process->slot && process->deferred && processes_are_full(processes))
+		return false; /* it would be read in vain */
 	if (!process->read_ns || (!process->slot && since_ns >= PROCESS_AGAIN_NS))
 		return true;
 	return process->slot && since_ns >= PROCESS_READ_NS &&

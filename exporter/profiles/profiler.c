@@ -2,57 +2,22 @@
 #include "profiles/profiler.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/queue.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include "base/units.h"
-#include "kernel/clocks.h"
-#include "profiles/recording.h"
-#include "profiles/sampling.h"
-#include "profiles/survey.h"
-#include "profiles/tables.h"
+#include "profiles/run.h"
 
 #define TICK_NS NS_PER_S /* between two looks for processes and samples */
 #define SETTLE_NS (3 * NS_PER_S) /* for reading code before the first sample */
-#define IDLE_NS (60 * NS_PER_S) /* what was read stays so long after the last profile */
-#define LATE_NS (100 * NS_PER_MS) /* for the last samples, where a set cannot be read at once */
+#define TAKE_TRIES 3 /* of a scrape, where a set cannot be read at once */
+#define SITES_SHARE 10U /* names of call sites keep the parser busy for one part of so many */
 #define RUNNING (UINT64_C(1) << STATE_RUNNING)
-#define PERIOD_NS (NS_PER_S / CLOCK_HZ)
 
-enum run_state { RUN_SETTLES, RUN_SAMPLES, RUN_NAMES };
-
-/* A profile that is being taken. */
-struct profiler_run {
-	struct profiler *profiler;
-	profiler_taken_fn taken;
-	void *arg;
-	struct recording *recording;
-	enum run_state state;
-	uint64_t wanted_ns; /* how long */
-	uint64_t until_ns; /* the end of the state, at the latest */
-	uint64_t begun_ns, time_ns; /* CLOCK_MONOTONIC; CLOCK_REALTIME */
-	uint64_t lost; /* in the sets, when it began */
-	struct survey_wish wish;
-	TAILQ_ENTRY(profiler_run) link;
-};
-
-struct profiler {
-	struct profiler_env env;
-	struct tables tables;
-	struct sampling sampling;
-	struct survey survey;
-	TAILQ_HEAD(, profiler_run) runs; /* the oldest first */
-	struct profiler_run *naming; /* whose wish the survey has */
-	uint64_t tick_ns, idle_ns; /* when the next is due; UINT64_MAX: none */
-	uint64_t ends[STACK_ENDS], lost; /* samples, ever; lost: without those of the sets */
-	struct loop_job job;
-	struct loop_watch opener, parser;
-};
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
 
 /* --- samples -------------------------------------------------------------------------------- */
 
@@ -88,13 +53,40 @@ static void sample_take(void *arg, const void *key, const void *value)
 		else
 			recording_lose(run->recording, stack_lost(stack));
 	}
+	if (name && profiler->lock_sites && stack_key->state == STATE_LOCK)
+		lock_sites_add(profiler->lock_sites, &profiler->survey.files, name, stack_key,
+			       stack);
 }
 
+/* 1 << enum thread_state of those that profiles want, which are being taken; @workload NULL: of
+ * any. */
+static uint64_t states_recorded(const struct profiler *profiler, const char *workload)
+{
+	const struct profiler_run *run;
+	uint64_t states = 0;
+
+	TAILQ_FOREACH(run, &profiler->runs, link)
+	{
+		if (run->state == RUN_SAMPLES &&
+		    (!workload || recording_wants(run->recording, workload)))
+			states |= recording_states(run->recording);
+	}
+	return states;
+}
+
+int profiler_drain(struct profiler *profiler)
+{
+	return sampling_take(&profiler->sampling, true, sample_take, profiler);
+}
+
+/* Waits that last are only for profiles: to metrics a wait is told when it ends. */
 int profiler_take(struct profiler *profiler)
 {
+	bool lasting = states_recorded(profiler, NULL) & ~RUNNING;
+
 	if (!sampling_runs(&profiler->sampling))
 		return 0;
-	return sampling_take(&profiler->sampling, sample_take, profiler);
+	return sampling_take(&profiler->sampling, lasting, sample_take, profiler);
 }
 
 void profiler_count(struct profiler *profiler, struct profile_row rows[static PROFILER_ROWS])
@@ -121,24 +113,15 @@ size_t profiler_maps(const struct profiler *profiler, struct map_row rows[static
 	return 2;
 }
 
-/* 1 << enum thread_state of those that profiles want, which are being taken; @workload NULL: of
- * any.
- */
+/* And those of the metrics. */
 static uint64_t states_wanted(const struct profiler *profiler, const char *workload)
 {
-	const struct profiler_run *run;
-	uint64_t states = 0;
+	uint64_t own = profiler->lock_sites ? UINT64_C(1) << STATE_LOCK : 0;
 
-	TAILQ_FOREACH(run, &profiler->runs, link)
-	{
-		if (run->state == RUN_SAMPLES &&
-		    (!workload || recording_wants(run->recording, workload)))
-			states |= recording_states(run->recording);
-	}
-	return states;
+	return states_recorded(profiler, workload) | own;
 }
 
-/* The look is at the waits that profiles want, and at no others: sampling these costs time. */
+/* The look is at the waits that are wanted, and at no others: sampling these costs time. */
 static void look_set(struct profiler *profiler)
 {
 	struct waits *waits = &profiler->sampling.waits;
@@ -156,146 +139,58 @@ static void look_set(struct profiler *profiler)
 		waits_read(waits);
 }
 
-/* The kernel side samples what is wanted. 0 or -errno. */
-static int sampling_set(struct profiler *profiler)
+int profiler_sample(struct profiler *profiler)
 {
 	look_set(profiler);
 	return sampling_clock(&profiler->sampling, states_wanted(profiler, NULL) & RUNNING);
 }
 
-/* --- the end of a profile ------------------------------------------------------------------- */
+/* --- call sites of locks -------------------------------------------------------------------- */
 
-void profiler_give_up(struct profiler_run *run)
+/* Whether no profile waits for the parser: for names, or for the code that it will be of. */
+static bool sites_may_ask(const struct profiler *profiler)
 {
-	struct profiler *profiler = run->profiler;
+	const struct profiler_run *run;
 
-	if (profiler->naming == run) {
-		survey_give_up(&profiler->survey);
+	if (!profiler->lock_sites || profiler->naming || !lock_sites_lack(profiler->lock_sites))
+		return false;
+	TAILQ_FOREACH(run, &profiler->runs, link)
+	{
+		if (run->state == RUN_SETTLES)
+			return false;
+	}
+	return true;
+}
+
+/* Asks for the names of places, or takes them. */
+static void sites_name(struct profiler *profiler, uint64_t now_ns)
+{
+	struct survey_wish *wish = &profiler->sites_wish;
+
+	if (profiler->naming == wish && wish->done) {
 		profiler->naming = NULL;
+		lock_sites_named(profiler->lock_sites, wish);
+		profiler->sites_ns = now_ns + (SITES_SHARE - 1) * (now_ns - profiler->sites_ns);
 	}
-	TAILQ_REMOVE(&profiler->runs, run, link);
-	recording_free(run->recording);
-	free(run);
-	sampling_set(profiler);
-	if (TAILQ_EMPTY(&profiler->runs)) {
-		profiler->idle_ns = clock_monotonic_ns() + IDLE_NS;
-		profiler->tick_ns = UINT64_MAX;
-	}
-}
-
-/* @error: there is no profile. */
-static void run_tell(struct profiler_run *run, int error)
-{
-	struct profile profile = {
-		.time_ns = run->time_ns,
-		.duration_ns = run->until_ns - run->begun_ns,
-		.period_ns = recording_is_of(run->recording, STATE_RUNNING) ? PERIOD_NS : 0,
-	};
-
-	if (!error)
-		error = recording_profile(run->recording, &run->profiler->survey.files, &profile);
-	run->taken(run->arg, error, error ? NULL : &profile);
-	profiler_give_up(run);
-}
-
-/* --- names ---------------------------------------------------------------------------------- */
-
-/* A function without a symbol is told by where it begins, alike for all its frames. */
-static void frame_label(struct profiler_run *run, uint64_t frame, const char *text, uint64_t begin)
-{
-	const struct file *file = files_at(&run->profiler->survey.files, frame_file(frame));
-	char label[NAME_BYTES_MAX];
-
-	if (text) {
-		recording_name(run->recording, frame, text);
-	} else if (begin && file && file->path) {
-		snprintf(label, sizeof(label), "%s+%#llx", text_base_name(file->path),
-			 (unsigned long long)begin);
-		recording_name(run->recording, frame, label);
-	}
-}
-
-static void names_note(struct profiler_run *run)
-{
-	struct survey_wish *wish = &run->wish;
-
-	run->profiler->naming = NULL;
-	if (wish->result)
+	if (!sites_may_ask(profiler) || now_ns < profiler->sites_ns ||
+	    !lock_sites_ask(profiler->lock_sites, &profiler->survey.files, wish))
 		return;
-	for (size_t i = 0; i < wish->names.len; i++)
-		frame_label(run, wish->frames[i], parsed_names_text(&wish->names, i),
-			    wish->names.names[i].begin);
-	parsed_names_free(&wish->names);
+	profiler->naming = wish;
+	profiler->sites_ns = now_ns;
+	survey_ask(&profiler->survey, wish);
 }
 
-/* Asks for the names of the next file, or answers. */
-static void names_next(struct profiler_run *run)
+void profiler_show_sites(struct profiler *profiler, struct snapshot *snapshot)
 {
-	struct profiler *profiler = run->profiler;
+	struct lock_sites *sites = profiler->lock_sites;
 
-	if (profiler->naming && profiler->naming != run)
-		return; /* another one's turn */
-	if (profiler->naming == run && !run->wish.done)
+	if (!sites)
 		return;
-	if (profiler->naming == run)
-		names_note(run);
-	run->wish = (struct survey_wish){ 0 };
-	run->wish.file = recording_next_file(run->recording, &run->wish.frames, &run->wish.len);
-	if (!run->wish.file) {
-		run_tell(run, 0);
-		return;
-	}
-	profiler->naming = run;
-	survey_ask(&profiler->survey, &run->wish);
-}
-
-/* --- a profile ------------------------------------------------------------------------------ */
-
-static void run_sample(struct profiler_run *run)
-{
-	struct profiler *profiler = run->profiler;
-	struct timespec now;
-
-	/* What others have is not its own, nor what nothing has: their clients have gone. */
-	if (sampling_take(&profiler->sampling, sample_take, profiler))
-		return; /* once more, in the next turn of the loop */
-	clock_gettime(CLOCK_REALTIME, &now);
-	run->time_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-	run->begun_ns = clock_monotonic_ns();
-	run->until_ns = run->begun_ns + run->wanted_ns;
-	run->lost = sampling_lost(&profiler->sampling);
-	run->state = RUN_SAMPLES;
-	if (sampling_set(profiler))
-		run_tell(run, -EIO);
-}
-
-static void run_end(struct profiler_run *run, uint64_t now_ns)
-{
-	struct profiler *profiler = run->profiler;
-	uint64_t end_ns = clock_monotonic_ns();
-	int r;
-
-	if (profiler_take(profiler) && now_ns < run->until_ns + LATE_NS)
-		return; /* once more, in the next turn of the loop */
-	recording_lose(run->recording, sampling_lost(&profiler->sampling) - run->lost);
-	run->until_ns = end_ns;
-	run->state = RUN_NAMES;
-	sampling_set(profiler);
-	r = recording_end(run->recording);
-	if (r)
-		run_tell(run, r);
-}
-
-static void run_go_on(struct profiler_run *run, uint64_t now_ns)
-{
-	bool due = now_ns >= run->until_ns;
-
-	if (run->state == RUN_SETTLES && (due || survey_is_done(&run->profiler->survey, now_ns)))
-		run_sample(run);
-	else if (run->state == RUN_SAMPLES && due)
-		run_end(run, now_ns);
-	else if (run->state == RUN_NAMES)
-		names_next(run);
+	for (int i = 0; i < TAKE_TRIES && profiler_take(profiler) == -EAGAIN; i++)
+		;
+	lock_sites_share(sites, profiler->env.ledger, snapshot->pools, snapshot->pools_len,
+			 clock_monotonic_ns());
+	snapshot->lock_sites = lock_sites_rows(sites, &snapshot->lock_sites_len);
 }
 
 /* --- the loop ------------------------------------------------------------------------------- */
@@ -326,10 +221,13 @@ static void processes_defer(struct profiler *profiler)
 static void profiler_tick(struct profiler *profiler, uint64_t now_ns)
 {
 	const struct profiler_run *oldest = TAILQ_FIRST(&profiler->runs);
+	uint64_t begun_ns = now_ns > PROFILER_IDLE_NS ? now_ns - PROFILER_IDLE_NS : 0;
 
+	if (oldest)
+		begun_ns = earlier(begun_ns, oldest->begun_ns);
 	profiler->tick_ns = now_ns + TICK_NS;
 	profiler_take(profiler);
-	survey_walk(&profiler->survey, now_ns, oldest->begun_ns);
+	survey_walk(&profiler->survey, now_ns, begun_ns);
 	processes_defer(profiler);
 	look_set(profiler);
 }
@@ -356,6 +254,8 @@ static int profiler_go_on(void *arg)
 		survey_forget(&profiler->survey, now_ns);
 	}
 	do {
+		if (profiler->lock_sites)
+			sites_name(profiler, clock_monotonic_ns());
 		runs_go_on(profiler, now_ns);
 	} while (survey_go_on(&profiler->survey, now_ns));
 	return 0;
@@ -373,11 +273,6 @@ static void profiler_ready(void *arg)
 		loop_forget(profiler->env.loop, &profiler->parser);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static uint64_t profiler_due_ns(const void *arg)
 {
 	const struct profiler *profiler = arg;
@@ -385,12 +280,11 @@ static uint64_t profiler_due_ns(const void *arg)
 	const struct profiler_run *run;
 
 	due_ns = earlier(due_ns, survey_due_ns(&profiler->survey));
+	if (sites_may_ask(profiler))
+		due_ns = earlier(due_ns, profiler->sites_ns);
 	TAILQ_FOREACH(run, &profiler->runs, link)
 	{
-		if (run->state != RUN_NAMES)
-			due_ns = earlier(due_ns, run->until_ns);
-		else if (!profiler->naming || profiler->naming->wish.done)
-			due_ns = 0;
+		due_ns = earlier(due_ns, run_due_ns(run));
 	}
 	return due_ns;
 }
@@ -460,7 +354,13 @@ int profiler_new(const struct profiler_env *env, struct profiler **out)
 	profiler->tick_ns = profiler->idle_ns = UINT64_MAX;
 	profiler->survey.pidfd = -1;
 	TAILQ_INIT(&profiler->runs);
-	r = tables_open(&profiler->tables, env->loader);
+	if (env->lock_sites) {
+		profiler->lock_sites = lock_sites_new();
+		profiler->tick_ns = 0;
+	}
+	r = env->lock_sites && !profiler->lock_sites ? -ENOMEM : 0;
+	if (!r)
+		r = tables_open(&profiler->tables, env->loader);
 	if (!r)
 		r = sampling_open(&profiler->sampling, env->loader);
 	if (!r)
@@ -484,5 +384,6 @@ void profiler_free(struct profiler *profiler)
 	survey_close(&profiler->survey);
 	sampling_close(&profiler->sampling);
 	tables_close(&profiler->tables);
+	lock_sites_free(profiler->lock_sites);
 	free(profiler);
 }

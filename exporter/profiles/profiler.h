@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The profiler: takes profiles while one is waited for, and does nothing else. The clock of
- * the kernel side runs while at least one of CPU time is being taken, and it looks at waits while
- * one of these is; all that are taken share what is told.
+ * The profiler: takes profiles while one is waited for, and does nothing else unless call sites of
+ * locks are wanted as metrics. The clock of the kernel side runs while at least one of CPU time is
+ * being taken, and it looks at waits while one of these is, or for the metrics; all share what is
+ * told.
  *
  * One thread; all of it in the exporter's loop.
  */
@@ -28,6 +29,7 @@ struct profiler_env {
 	const struct ledger *ledger;
 	struct loop *loop;
 	struct helper *opener, *parser;
+	bool lock_sites; /* whether waits for locks are looked at all the time */
 };
 
 struct profiler;
@@ -62,6 +64,10 @@ void profiler_give_up(struct profiler_run *run);
 /* Takes what was sampled so far: before a tree goes whose name it needs. 0; -EAGAIN: not all of it,
  * call again; -errno. */
 int profiler_take(struct profiler *profiler);
+
+/* Points @snapshot, whose pools are there, to what their waits for locks are by call site; if that
+ * is looked at. */
+void profiler_show_sites(struct profiler *profiler, struct snapshot *snapshot);
 
 /* What has become of all samples, by how their stacks end. */
 void profiler_count(struct profiler *profiler, struct profile_row rows[static PROFILER_ROWS]);

@@ -34,11 +34,11 @@ bool sampling_runs(const struct sampling *sampling)
 
 /* Waits that last are read before the sets are, in which their stacks are; and not again until
  * those could be. */
-int sampling_take(struct sampling *sampling, table_row_fn row, void *arg)
+int sampling_take(struct sampling *sampling, bool lasting, table_row_fn row, void *arg)
 {
 	int r;
 
-	if (sampling->waits.looks_now && !sampling->behind)
+	if (lasting && sampling->waits.looks_now && !sampling->behind)
 		waits_read(&sampling->waits);
 	r = sets_take(&sampling->sets, row, arg);
 	sampling->behind = r != 0;

@@ -34,9 +34,10 @@ int sampling_clock(struct sampling *sampling, bool run);
 /* Whether anything is sampled. */
 bool sampling_runs(const struct sampling *sampling);
 
-/* Calls @row with every struct stack_key and struct stack since this was called last. 0; -EAGAIN:
- * not with all of them, call again; -errno. */
-int sampling_take(struct sampling *sampling, table_row_fn row, void *arg);
+/* Calls @row with every struct stack_key and struct stack since this was called last; if @lasting
+ * also with what can be told of waits that are not over. 0; -EAGAIN: not with all of them, call
+ * again; -errno. */
+int sampling_take(struct sampling *sampling, bool lasting, table_row_fn row, void *arg);
 
 /* Samples, and waits that they stand for or pieces of them, for which there was no room in the
  * kernel, or on the way from it; ever. */

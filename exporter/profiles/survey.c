@@ -116,7 +116,7 @@ static int range_ask(struct survey *survey, uint64_t now_ns)
 
 /*
  * Asks for the next file of the process that is not known yet. Without one it is known; for now
- * also while names are wished for, which a client waits for, and while a helper is being replaced.
+ * also while names are wished for, which may be waited for, and while a helper is being replaced.
  */
 static void file_ask(struct survey *survey, uint64_t now_ns)
 {

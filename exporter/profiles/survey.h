@@ -2,7 +2,7 @@
 /*
  * The survey: finds out which code the processes of workloads run, and tells the kernel side. It
  * asks two helpers, one question after the other: the opener what a process has mapped and for the
- * files of it, the parser for their tables, and for the names of functions when a profile ends.
+ * files of it, the parser for their tables, and for names of functions.
  * What cannot be read is left out: stacks end there, which is counted by the kernel side.
  *
  * Nothing here waits. One thread. Times are CLOCK_MONOTONIC.

@@ -325,6 +325,25 @@ def locks():
                 ),
             ],
         ),
+        (
+            9,
+            [
+                timeseries(
+                    "Where locks are waited for",
+                    "Mean number of threads that are blocked on a lock, from the waits that have "
+                    "ended, by the place in the code that waits; of all pools and roles. Only with "
+                    "--profiles.lock-sites.",
+                    [
+                        target(
+                            rate("workload_lock_site_wait_seconds_total", "workload, site"),
+                            "{{workload}} {{site}}",
+                        )
+                    ],
+                    "short",
+                    stacked=True,
+                ),
+            ],
+        ),
     ]
 
 

@@ -93,7 +93,11 @@ class Scene:
         self.exporter = self._start(Exporter)
         # What is not measured unless it is asked for, for the panels that show it.
         self.syscall = self._start(
-            Exporter, "--requests.backend=syscall", "--mutex.backend=uprobe", "--collector.profiles"
+            Exporter,
+            "--requests.backend=syscall",
+            "--mutex.backend=uprobe",
+            "--collector.profiles",
+            "--profiles.lock-sites",
         )
         self.fragile = self._start(Exporter)
         lacking = without(directory, "btf_trace_sched_wakeup_new")

@@ -21,6 +21,7 @@ struct profiler_site {
 	struct registry *registry;
 	struct profiler *profiler;
 	enum profile_kind kind; /* that the page is of */
+	bool lock_sites; /* are wanted */
 	size_t asked; /* how often, for the page */
 };
 
@@ -51,6 +52,7 @@ static inline void profiler_site_open(struct profiler_site *ps)
 		.ledger = ps->ledger,
 		.opener = ps->helped.opener,
 		.parser = ps->helped.parser,
+		.lock_sites = ps->lock_sites,
 	};
 	const struct http_route route = {
 		.path = "/profile",
@@ -67,11 +69,12 @@ static inline void profiler_site_open(struct profiler_site *ps)
 }
 
 /* The processes that answer are replaced where they end, unless @last. */
-static inline struct profiler_site *profiler_site_new_with(bool last)
+static inline struct profiler_site *profiler_site_make(bool last, bool lock_sites)
 {
 	struct profiler_site *ps = calloc(1, sizeof(*ps));
 
 	cr_assert_not_null(ps);
+	ps->lock_sites = lock_sites;
 	ps->helped.script = script_new();
 	script_help(ps->helped.script, ps->helped.kinds, last, &ps->helped.opener,
 		    &ps->helped.parser);
@@ -83,6 +86,11 @@ static inline struct profiler_site *profiler_site_new_with(bool last)
 	profiler_site_name(ps, PROFILER_SITE_DB, "db");
 	profiler_site_open(ps);
 	return ps;
+}
+
+static inline struct profiler_site *profiler_site_new_with(bool last)
+{
+	return profiler_site_make(last, false);
 }
 
 static inline struct profiler_site *profiler_site_new(void)

@@ -93,6 +93,10 @@ static inline struct snapshot sample_snapshot(void)
 	static const struct probe_row probes[] = { { "requests", "sk_data_ready", 1 },
 						   { "requests", "sock_send_length", 0 } };
 	static const struct profile_row profiles[] = { { "complete", 495 }, { "lost", 1 } };
+	static const struct lock_site_row lock_sites[] = {
+		{ "nginx.service", "ngx_shmtx_lock+0x1f [nginx]", 9876543210 },
+		{ "nginx.service", "other", 0 },
+	};
 	static const struct mutex_row mutexes[] = { { "attached", 3 }, { "replaced", 0 } };
 	static const struct map_row maps[] = { { "endpoints", 2, 512 } };
 	static const struct program_row programs[] = { { "threads_switch", 123456789, 1000 } };
@@ -111,6 +115,8 @@ static inline struct snapshot sample_snapshot(void)
 		.pools_len = 2,
 		.probes = probes,
 		.probes_len = 2,
+		.lock_sites = lock_sites,
+		.lock_sites_len = 2,
 		.profiles = profiles,
 		.profiles_len = 2,
 		.mutexes = mutexes,

@@ -182,7 +182,7 @@ static inline int listen_open(const char *address, long port, long backlog)
 	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
 				  .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found;
-	char service[16];
+	char service[24];
 	int fd, on = 1;
 
 	snprintf(service, sizeof(service), "%ld", port);
@@ -325,7 +325,8 @@ struct measured_lock {
 	uint64_t switches; /* how often they did */
 };
 
-static inline void measured_lock_take(struct measured_lock *lock)
+/* Inlined: it is where it is called that waits. */
+__attribute__((always_inline)) static inline void measured_lock_take(struct measured_lock *lock)
 {
 	uint64_t sleeps = thread_sleeps(), begin = clock_now_ns();
 
