@@ -114,10 +114,13 @@ struct profiling {
 };
 _Static_assert(sizeof(struct profiling) == 16, "struct profiling has a hole");
 
+/* In the states of a look: also the time until a CPU is free, behind those that are looked at. */
+#define LOOK_QUEUED (1ULL << 63)
+
 /* Array `looked_at`, by tree, written by user space: which waits of its threads are looked at. */
 struct look {
 	__u64 since_ns; /* CLOCK_MONOTONIC, another one for each look; 0: there is none */
-	__u64 states; /* 1 << enum thread_state of each that is */
+	__u64 states; /* 1 << enum thread_state of each that is; LOOK_QUEUED */
 };
 _Static_assert(sizeof(struct look) == 16, "struct look has a hole");
 

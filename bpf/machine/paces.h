@@ -12,7 +12,8 @@
 #define PACE_NS_MAX 1000000000ULL
 #define PACE_KEPT 8 /* events, about, that a pace is of */
 #define THREAD_PACE_NS 1000000ULL /* a thread's waits are sampled 1 000 times a second, */
-#define CPU_PACE_NS 250000ULL /* and those of a CPU 4 000 times; about */
+#define CPU_PACE_NS 500000ULL /* and those of a CPU 2 000 times of either kind; about */
+#define SELDOM_NS 10000000ULL /* threads that wait less often than that are of the other kind */
 
 struct pace {
 	__u64 last_ns; /* when it happened; 0: never */
@@ -35,18 +36,25 @@ static inline __u32 pace_step(struct pace *pace, __u64 now_ns, __u64 wanted_ns)
 	return shift;
 }
 
+/* Of a CPU: of threads that wait often, and of those that seldom do, which the others do not crowd
+ * out. */
+struct paces {
+	struct pace often, seldom;
+};
+
 /*
  * Whether a wait of a thread that begins @now on a CPU is sampled, by @chance, a random number: for
  * how many it stands, as a power of two; negative: it is not. What the thread leaves out costs the
  * CPU nothing, and is not of its pace.
  */
-static inline int pace_draw(struct pace *thread, struct pace *cpu, __u64 now_ns, __u32 chance)
+static inline int pace_draw(struct pace *thread, struct paces *cpu, __u64 now_ns, __u32 chance)
 {
 	__u32 first = pace_step(thread, now_ns, THREAD_PACE_NS), second;
 
 	if (chance & ((1U << first) - 1))
 		return -1;
-	second = pace_step(cpu, now_ns, CPU_PACE_NS);
+	second = pace_step(thread->every_ns < SELDOM_NS ? &cpu->often : &cpu->seldom, now_ns,
+			   CPU_PACE_NS);
 	return chance >> first & ((1U << second) - 1) ? -1 : (int)(first + second);
 }
 

@@ -133,7 +133,7 @@ static inline int wait_can_wake(const struct thread_wait *wait, const struct loo
 static inline void wait_wake(struct thread_wait *wait, const struct look *look, __u64 now)
 {
 	wait->woken = 1;
-	if (state_is_looked_at(look, STATE_RUNNABLE))
+	if (state_is_looked_at(look, STATE_RUNNABLE) || look->states & LOOK_QUEUED)
 		wait_open(wait, now);
 }
 

@@ -19,13 +19,13 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct pace);
+	__type(value, struct paces);
 } wait_paces SEC(".maps");
 
 static inline int wait_draw(struct thread_wait *wait, __u64 now)
 {
 	__u32 zero = 0;
-	struct pace *cpu = bpf_map_lookup_elem(&wait_paces, &zero);
+	struct paces *cpu = bpf_map_lookup_elem(&wait_paces, &zero);
 
 	return cpu ? pace_draw(&wait->pace, cpu, now, bpf_get_prandom_u32()) : -1;
 }

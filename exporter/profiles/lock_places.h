@@ -38,7 +38,7 @@ bool lock_places_meet(struct lock_places *places, const struct files *files,
 /* Whether a wait is told that is not over; else some are, of @stack. */
 static inline bool lock_wait_lasts(const struct stack *stack)
 {
-	return stack->end == STACK_BEGAN_BEFORE && !stack->woken;
+	return stack->end == STACK_BEGAN_BEFORE && !stack->woken && !stack->queued_ns;
 }
 
 /*

@@ -75,7 +75,7 @@ void lock_sites_add(struct lock_sites *sites, const struct files *files, const c
 	struct contended *contended = contended_at(sites, workload);
 	struct lock_place place;
 	bool known = lock_places_meet(&sites->places, files, key, stack, &place);
-	uint64_t ns = stack->ns;
+	uint64_t ns = stack->ns + stack->queued_ns; /* as in the exact time */
 
 	if (known && lock_wait_lasts(stack))
 		ns = lock_places_hold(&sites->places, key, ns);

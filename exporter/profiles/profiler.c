@@ -116,7 +116,7 @@ size_t profiler_maps(const struct profiler *profiler, struct map_row rows[static
 /* And those of the metrics. */
 static uint64_t states_wanted(const struct profiler *profiler, const char *workload)
 {
-	uint64_t own = profiler->lock_sites ? UINT64_C(1) << STATE_LOCK : 0;
+	uint64_t own = profiler->lock_sites ? UINT64_C(1) << STATE_LOCK | LOOK_QUEUED : 0;
 
 	return states_recorded(profiler, workload) | own;
 }

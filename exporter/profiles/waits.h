@@ -39,9 +39,9 @@ void waits_close(struct waits *waits);
 void waits_look(struct waits *waits, bool look);
 
 /*
- * While it does: at those waits of @tree that are spent in @states, 1 << enum thread_state of each;
- * 0: at none. Whether a look begins, as there is one more state: to it all waits that last began
- * before, and it begins for them with the next waits_read().
+ * While it does: at those waits of @tree that are spent in @states (struct look); 0: at none.
+ * Whether a look begins, as there is one more state: to it all waits that last began before, and it
+ * begins for them with the next waits_read().
  */
 bool waits_want(struct waits *waits, uint32_t tree, uint64_t states);
 

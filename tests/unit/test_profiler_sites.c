@@ -5,7 +5,7 @@
 #define ADDRESS 0x10000ULL
 #define WEB PROFILER_SITE_WEB
 #define MS 1000000ULL
-#define LOCK (1ULL << STATE_LOCK)
+#define LOCK (1ULL << STATE_LOCK | LOOK_QUEUED)
 
 static const struct look *look_of(struct profiler_site *ps, uint32_t tree)
 {

@@ -267,6 +267,21 @@ Test(wait_machine, what_is_not_looked_at_is_not_told)
 	cr_expect_eq(met.told.ns[STATE_DISK] + met.told.queued_ns[STATE_DISK], 0);
 }
 
+Test(wait_machine, with_waits_for_locks_those_for_a_cpu_behind_them_may_be_told)
+{
+	struct watched watched = watched_since(BEGIN, 1ULL << STATE_LOCK | LOOK_QUEUED);
+
+	start(&watched, &lock_key, 0, BEGIN + 100);
+	wake(&watched, BEGIN + 300);
+	walk(&watched, STATE_RUNNABLE, BEGIN + 400);
+	stop(&watched, BEGIN + 500);
+	cr_expect_eq(watched.told.ns[STATE_LOCK], 200);
+	cr_expect_eq(watched.told.queued_ns[STATE_LOCK], 200);
+	walk(&watched, STATE_RUNNABLE, BEGIN + 600);
+	stop(&watched, BEGIN + 700);
+	cr_expect_eq(watched.told.queued_ns[STATE_LOCK], 200, "that one is behind none");
+}
+
 Test(wait_machine, one_for_a_cpu_is_not_woken)
 {
 	static const struct stack_key preempted = { .tree = TREE, .state = STATE_RUNNABLE };
