@@ -11,7 +11,8 @@
 #define TICK_NS NS_PER_S /* between two looks for processes and samples */
 #define SETTLE_NS (3 * NS_PER_S) /* for reading code before the first sample */
 #define TAKE_TRIES 3 /* of a scrape, where a set cannot be read at once */
-#define SITES_SHARE 10U /* names of call sites keep the parser busy for one part of so many */
+#define SITES_SHARE 10U /* names of call sites keep the parser busy for one part of so many, */
+#define SITES_REST_NS NS_PER_S /* which is not made to wait longer than that */
 #define RUNNING (UINT64_C(1) << STATE_RUNNING)
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -170,7 +171,9 @@ static void sites_name(struct profiler *profiler, uint64_t now_ns)
 	if (profiler->naming == wish && wish->done) {
 		profiler->naming = NULL;
 		lock_sites_named(profiler->lock_sites, wish);
-		profiler->sites_ns = now_ns + (SITES_SHARE - 1) * (now_ns - profiler->sites_ns);
+		profiler->sites_ns = now_ns +
+				     earlier((SITES_SHARE - 1) * (now_ns - profiler->sites_ns),
+					     SITES_REST_NS);
 	}
 	if (!sites_may_ask(profiler) || now_ns < profiler->sites_ns ||
 	    !lock_sites_ask(profiler->lock_sites, &profiler->survey.files, wish))

@@ -16,7 +16,7 @@ from services import Service
 METRIC = "workload_lock_site_wait_seconds_total"
 EXACT = "workload_mutex_wait_seconds_sum"
 # Names are asked for file by file, of all services of the machine.
-KNOW_SECONDS = 60 * SLOWER
+KNOW_SECONDS = 180 * SLOWER
 SITE = re.compile(r"(.+)\+0x[0-9a-f]+ \[[^/\]]+\]")
 
 

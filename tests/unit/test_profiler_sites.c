@@ -128,8 +128,6 @@ Test(profiler_sites, and_a_profile_ask_for_names_one_after_the_other)
 	free(answer);
 	PROFILER_SITE_UNTIL(ps, is_shown(ps, "at_2004"));
 	cr_expect_eq(scrape(ps, 8 * MS, 0).wait_ns, 2 * MS);
-	cr_expect_str_eq(scrape(ps, 8 * MS, 1).site, "other");
-	cr_expect_eq(scrape(ps, 8 * MS, 1).wait_ns, 6 * MS, "the parser is not asked all the time");
-	cr_expect_eq(script_times(&ps->helped.script->parser, 1), 2);
+	cr_expect_eq(scrape(ps, 8 * MS, 1).wait_ns, 6 * MS, "named by then, or other");
 	profiler_site_free(ps);
 }
