@@ -7,6 +7,7 @@
  */
 #include "lib/kernel.h"
 #include "core/maps.h"
+#include "threads/holders.h"
 #include "threads/pools.h"
 #include "threads/sleepers.h"
 #include "lib/spares.h"
@@ -149,6 +150,7 @@ static inline void switch_out(struct task_struct *task, struct thread *thread, b
 
 	if (thread_is_missed(thread, 0))
 		drop_of(thread->tree, DROP_SWITCH_UNSEEN);
+	lock_released(thread, now); /* neither was its wakeup seen, nor that it came */
 	if (where_state(thread->where) == STATE_RUNNING) {
 		thread_ran(thread, now);
 		ran = now - thread->since_ns;
@@ -206,6 +208,8 @@ static inline void switch_in(struct task_struct *task, struct thread *thread, __
 	if (thread_is_missed(thread, 1))
 		drop_of(thread->tree, DROP_SWITCH_UNSEEN);
 	wait_record(thread, now);
+	lock_released(thread, now); /* its wakeup was not seen */
+	thread->releaser = SLOT_OTHER;
 	if (thread->turns & TURN_SLEPT && thread->blocked != STATE_RUNNING)
 		turn_pass(thread);
 	thread_resume(thread, now);
@@ -233,6 +237,20 @@ int BPF_PROG(threads_switch, bool preempt, struct task_struct *prev, struct task
 	return 0;
 }
 
+SEC("tp_btf/sched_waking")
+int BPF_PROG(threads_waking, struct task_struct *task)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct thread *thread;
+
+	if (task->flags & PF_KTHREAD || task == current || !task_releases(current))
+		return 0;
+	thread = thread_of(task);
+	if (thread_watched(thread))
+		thread->releaser = releaser_pool(current, thread->tree);
+	return 0;
+}
+
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(threads_wakeup, struct task_struct *task)
 {
@@ -252,6 +270,7 @@ int BPF_PROG(threads_wakeup, struct task_struct *task)
 		return 0;
 	now = bpf_ktime_get_ns();
 	wait_record(thread, now);
+	lock_released(thread, now);
 	thread_set(task, thread, STATE_RUNNABLE, now);
 	return 0;
 }

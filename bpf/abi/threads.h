@@ -104,4 +104,25 @@ struct pool_waits {
 	__u64 acquisitions; /* of mutexes; only while probes are on them */
 };
 
+#define LOCK_HOLDERS 7 /* of a pool */
+
+enum { HOLDER_FREE, HOLDER_TAKEN, HOLDER_NAMED };
+
+struct lock_holder {
+	__u64 state; /* HOLDER_: exchanged only; it has a name last */
+	__u64 name[2]; /* of a pool of the same tree, as in struct pool_info */
+	__u64 ns; /* of waits that its threads have ended */
+};
+
+/*
+ * Array `pool_holders`, by slot: how long threads of the pool were in STATE_LOCK, until they were
+ * woken, by the pool of the thread that woke them. Times are
+ * added atomically.
+ */
+struct pool_holders {
+	struct lock_holder holders[LOCK_HOLDERS];
+	__u64 other_ns; /* ended by no such thread, or by one of a pool that has no place */
+};
+_Static_assert(sizeof(struct pool_holders) == 232, "struct pool_holders has a hole");
+
 #endif

@@ -55,7 +55,8 @@ struct thread {
 	struct word_wait word; /* where it waited last, for what may be a lock */
 	struct word_turn turn;
 	__u32 held; /* it is counted in QUOTA_THREADS */
-	__u32 zero;
+	__u32 releaser; /* the pool of the thread that wakes it in futex(2); SLOT_OTHER: none does
+			 */
 };
 
 #define THREAD_HEAD_BYTES offsetof(struct thread, lock_addr) /* what machine/binding.h looks at */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "features/feature.h"
+#include "features/holders.h"
 #include "features/leaving.h"
 #include "kernel/table.h"
 #include "kernel/trees.h"
@@ -28,7 +29,7 @@ _Static_assert(POOL_NAME_LEN <= LEDGER_LABEL_LEN, "the ledger cuts names of pool
 /* The pools of the kernel side. */
 struct threads {
 	struct kernel *kernel;
-	struct view info, states, waits;
+	struct view info, states, waits, holders;
 	int slots, free; /* descriptors: which slot a pool has; slots without one */
 	struct leaving *leaving; /* of each slot */
 	uint32_t freed; /* by the scrape in progress: a tree that had a slot; 0: none had */
@@ -88,6 +89,7 @@ static void threads_close(void *state)
 	view_close(&threads->info);
 	view_close(&threads->states);
 	view_close(&threads->waits);
+	view_close(&threads->holders);
 	free(threads->leaving);
 	free(threads);
 }
@@ -111,6 +113,8 @@ static int threads_open(const struct feature_env *env, void **state)
 		r = view_open(&threads->states, loader, "pool_states", sizeof(struct pool_shard));
 	if (!r)
 		r = view_open(&threads->waits, loader, "pool_waits", sizeof(struct pool_waits));
+	if (!r)
+		r = holders_open(&threads->holders, loader);
 	if (r)
 		threads_close(threads);
 	else
@@ -261,6 +265,7 @@ static int pool_free(struct threads *threads, uint32_t slot)
 			return -ENOMEM;
 		memset(waits, 0, sizeof(*waits));
 	}
+	holders_clear(&threads->holders, slot);
 	trees_give_back(threads->kernel, info->tree, SHARE_POOLS, pool_is_other(info->name));
 	threads->leaving[slot] = (struct leaving){ 0 };
 	memset(info, 0, sizeof(*info));
@@ -318,6 +323,14 @@ static int threads_judge(struct threads *threads)
 	return 0;
 }
 
+static void pool_fold_into(struct threads *threads, uint32_t slot, struct ledger *ledger,
+			   ledger_handle handle, const struct pool *pool,
+			   const struct pool_row *row)
+{
+	ledger_fold_pool(ledger, handle, pool->role, pool->name, row);
+	holders_fold(&threads->holders, slot, ledger, handle, pool->name);
+}
+
 /* Adds @row of pool @slot to the ledger, or folds it. */
 static void pool_tell(struct threads *threads, uint32_t slot, struct ledger *ledger,
 		      ledger_handle handle, const struct pool *pool, const struct pool_row *row,
@@ -325,9 +338,10 @@ static void pool_tell(struct threads *threads, uint32_t slot, struct ledger *led
 {
 	if (!pool_is_over(threads, slot, row, now_ns)) {
 		ledger_add_pool(ledger, handle, pool->role, pool->name, row);
+		holders_add(&threads->holders, slot, ledger, handle, pool->name);
 		return;
 	}
-	ledger_fold_pool(ledger, handle, pool->role, pool->name, row);
+	pool_fold_into(threads, slot, ledger, handle, pool, row);
 	pool_free(threads, slot);
 	threads->freed = pool->tree;
 }
@@ -350,6 +364,7 @@ static int threads_read(struct threads *threads, const struct collection *collec
 	int r = 0;
 
 	ledger_begin_kind(collection->ledger, LEDGER_POOLS);
+	ledger_begin_kind(collection->ledger, LEDGER_BLOCKED);
 	for (uint32_t slot = 0; slot < threads->kernel->sizes.pools; slot++) {
 		int found = pool_read(threads, slot, now_ns, &pool, &row);
 
@@ -378,6 +393,7 @@ static void threads_show(void *state, const struct ledger *ledger, struct snapsh
 {
 	(void)state;
 	snapshot->pools = ledger_pools(ledger, &snapshot->pools_len);
+	snapshot->blocked = ledger_blocked(ledger, &snapshot->blocked_len);
 }
 
 static size_t threads_maps(void *state, struct map_row rows[static FEATURE_MAPS_MAX])
@@ -404,7 +420,7 @@ static int pool_retire(struct threads *threads, uint32_t slot, const struct reti
 	if (pool_read(threads, slot, retirement->now_ns, &pool, &row) != 1 || pool_lives(&row))
 		return -EAGAIN;
 	pool_hide(threads, slot, retirement->now_ns);
-	ledger_fold_pool(retirement->ledger, retirement->handle, pool.role, pool.name, &row);
+	pool_fold_into(threads, slot, retirement->ledger, retirement->handle, &pool, &row);
 	pool_free(threads, slot);
 	return 0;
 }
@@ -417,7 +433,7 @@ static int pool_fold(struct threads *threads, uint32_t slot, const struct retire
 
 	if (pool_read(threads, slot, retirement->now_ns, &pool, &row) != 1)
 		return -EAGAIN;
-	ledger_fold_pool(retirement->ledger, retirement->handle, pool.role, pool.name, &row);
+	pool_fold_into(threads, slot, retirement->ledger, retirement->handle, &pool, &row);
 	return 0;
 }
 

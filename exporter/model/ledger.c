@@ -250,28 +250,21 @@ void ledger_fold_drops(struct ledger *ledger, ledger_handle handle,
 	drops_add(seats_find(&ledger->seats, handle)->dropped, drops);
 }
 
-static const char *label_or_other(const char *label)
-{
-	return label && label[0] ? label : LEDGER_OTHER_TEXT;
-}
-
-void ledger_add(struct ledger *ledger, unsigned int kind, ledger_handle handle, uint32_t number,
-		const char *label, const void *part)
+void ledger_add(struct ledger *ledger, unsigned int kind, ledger_handle handle,
+		const struct ledger_labels *labels, const void *part)
 {
 	struct workload *workload = seats_find(&ledger->seats, handle);
 
-	ledger_rows_add(&ledger->tables[kind], &workload->owner, number, label_or_other(label),
-			part);
+	ledger_rows_add(&ledger->tables[kind], &workload->owner, labels, part);
 	workload->has[kind] = true;
 }
 
-void ledger_fold(struct ledger *ledger, unsigned int kind, ledger_handle handle, uint32_t number,
-		 const char *label, const void *part)
+void ledger_fold(struct ledger *ledger, unsigned int kind, ledger_handle handle,
+		 const struct ledger_labels *labels, const void *part)
 {
 	struct workload *workload = seats_find(&ledger->seats, handle);
 
-	ledger_rows_fold(&ledger->tables[kind], &workload->owner, number, label_or_other(label),
-			 part);
+	ledger_rows_fold(&ledger->tables[kind], &workload->owner, labels, part);
 	workload->has[kind] = false; /* the next scrape that reads them tells */
 	workload->vacant = true;
 	workload->idle.since_ns = 0;

@@ -124,10 +124,16 @@ void ledger_add_drops(struct ledger *ledger, ledger_handle handle,
 void ledger_fold_drops(struct ledger *ledger, ledger_handle handle,
 		       const uint64_t drops[static DROP_REASONS]);
 
+/* Which row of a workload it is; the typed functions of ledger_kinds.h say what each is. */
+struct ledger_labels {
+	uint32_t number;
+	const char *label; /* "" or NULL is `other` */
+	const char *second; /* the same, of a kind that has two labels */
+};
+
 /*
- * Adds or folds @part, a row of @kind, to row (workload, @number, @label); the typed functions of
- * ledger_kinds.h say what number and label are. Label "" or NULL is `other`. A part for which there
- * is no room goes to row (workload, @number, other), or, if there is no room even for that, to
+ * Adds or folds @part, a row of @kind, to row (workload, @labels). A part for which there is no
+ * room goes to the row of that number that is `other`, or, if there is no room even for that, to
  * (other, other); ledger_rows_full() counts each part once.
  *
  * What is added to `other` gets a row of its own once there is room, a few in each scrape, and
@@ -140,10 +146,10 @@ void ledger_fold_drops(struct ledger *ledger, ledger_handle handle,
  * more is crowded: all its new ports (or pools) go to `other`, until nothing that went there
  * unremembered was added for longer than grace_ns.
  */
-void ledger_add(struct ledger *ledger, unsigned int kind, ledger_handle handle, uint32_t number,
-		const char *label, const void *part);
-void ledger_fold(struct ledger *ledger, unsigned int kind, ledger_handle handle, uint32_t number,
-		 const char *label, const void *part);
+void ledger_add(struct ledger *ledger, unsigned int kind, ledger_handle handle,
+		const struct ledger_labels *labels, const void *part);
+void ledger_fold(struct ledger *ledger, unsigned int kind, ledger_handle handle,
+		 const struct ledger_labels *labels, const void *part);
 
 /*
  * Ends a scrape: clamps counters, removes what is past its grace, sorts. -ENOMEM: the arrays of the
@@ -153,8 +159,8 @@ int ledger_end(struct ledger *ledger, uint64_t now_ns);
 
 /*
  * The rows of the last ledger_end, of what its scrape has read, sorted by workload (bytes), then by
- * number and label (bytes). The arrays and the texts in them are good until the next ledger_join or
- * ledger_begin_kind.
+ * number and labels (bytes). The arrays and the texts in them are good until the next ledger_join
+ * or ledger_begin_kind.
  */
 const struct workload_row *ledger_workloads(const struct ledger *ledger, size_t *len);
 const void *ledger_rows_of(const struct ledger *ledger, unsigned int kind, size_t *len);

@@ -5,6 +5,8 @@
 
 #include "model/ledger_row.h"
 
+/* A key, of a row with one label or two. */
+#define KEY(number, label, second) (&(struct ledger_labels){ number, label, second })
 #define WORD_OF(type, member) (offsetof(type, member) / sizeof(ledger_word))
 
 #define ENDPOINT_COUNTERS \
@@ -48,6 +50,17 @@ static const struct ledger_row_kind ledger_pool_shape = {
 	.index = LEDGER_POOLS,
 };
 
+static const struct ledger_row_kind ledger_blocked_shape = {
+	.words = sizeof(struct blocked_row) / sizeof(ledger_word),
+	.texts = 3,
+	.two_labels = true,
+	.counters = WORD_OF(struct blocked_row, blocked_ns),
+	.counters_len = 1,
+	.rows_max = LEDGER_BLOCKED_MAX,
+	.share_max = LEDGER_WORKLOAD_BLOCKED_MAX,
+	.index = LEDGER_BLOCKED,
+};
+
 _Static_assert(WORD_OF(struct endpoint_row, abandoned) == 2 &&
 		       offsetof(struct endpoint_row, port) == 8,
 	       "two texts begin struct endpoint_row");
@@ -62,6 +75,13 @@ _Static_assert(WORD_OF(struct pool_row, thread_ns) == 3 + STATES,
 	       "a member was added to the gauges of struct pool_row");
 _Static_assert(sizeof(struct pool_row) == 8 * (3 + STATES + POOL_COUNTERS),
 	       "a member was added to the counters of struct pool_row");
+
+_Static_assert(WORD_OF(struct blocked_row, blocked_ns) == 3 &&
+		       offsetof(struct blocked_row, pool) == 8 &&
+		       offsetof(struct blocked_row, holder_pool) == 16,
+	       "three texts begin struct blocked_row");
+_Static_assert(sizeof(struct blocked_row) == 8 * (3 + 1),
+	       "a member was added to the counters of struct blocked_row");
 
 const struct ledger_row_kind *const ledger_kinds[LEDGER_KINDS] = {
 #define KIND(id, shape) [LEDGER_##id] = &(shape),
@@ -87,13 +107,13 @@ static struct port_label port_label(uint16_t port)
 void ledger_add_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
 			 const struct endpoint_row *part)
 {
-	ledger_add(ledger, LEDGER_ENDPOINTS, handle, port, port_label(port).text, part);
+	ledger_add(ledger, LEDGER_ENDPOINTS, handle, KEY(port, port_label(port).text, NULL), part);
 }
 
 void ledger_fold_endpoint(struct ledger *ledger, ledger_handle handle, uint16_t port,
 			  const struct endpoint_row *part)
 {
-	ledger_fold(ledger, LEDGER_ENDPOINTS, handle, port, port_label(port).text, part);
+	ledger_fold(ledger, LEDGER_ENDPOINTS, handle, KEY(port, port_label(port).text, NULL), part);
 }
 
 const struct endpoint_row *ledger_endpoints(const struct ledger *ledger, size_t *len)
@@ -106,16 +126,35 @@ const struct endpoint_row *ledger_endpoints(const struct ledger *ledger, size_t 
 void ledger_add_pool(struct ledger *ledger, ledger_handle handle, enum pool_role role,
 		     const char *pool, const struct pool_row *part)
 {
-	ledger_add(ledger, LEDGER_POOLS, handle, role, pool, part);
+	ledger_add(ledger, LEDGER_POOLS, handle, KEY(role, pool, NULL), part);
 }
 
 void ledger_fold_pool(struct ledger *ledger, ledger_handle handle, enum pool_role role,
 		      const char *pool, const struct pool_row *part)
 {
-	ledger_fold(ledger, LEDGER_POOLS, handle, role, pool, part);
+	ledger_fold(ledger, LEDGER_POOLS, handle, KEY(role, pool, NULL), part);
 }
 
 const struct pool_row *ledger_pools(const struct ledger *ledger, size_t *len)
 {
 	return ledger_rows_of(ledger, LEDGER_POOLS, len);
+}
+
+/* --- waits for locks ------------------------------------------------------------------------ */
+
+void ledger_add_blocked(struct ledger *ledger, ledger_handle handle, const char *pool,
+			const char *holder, const struct blocked_row *part)
+{
+	ledger_add(ledger, LEDGER_BLOCKED, handle, KEY(0, pool, holder), part);
+}
+
+void ledger_fold_blocked(struct ledger *ledger, ledger_handle handle, const char *pool,
+			 const char *holder, const struct blocked_row *part)
+{
+	ledger_fold(ledger, LEDGER_BLOCKED, handle, KEY(0, pool, holder), part);
+}
+
+const struct blocked_row *ledger_blocked(const struct ledger *ledger, size_t *len)
+{
+	return ledger_rows_of(ledger, LEDGER_BLOCKED, len);
 }

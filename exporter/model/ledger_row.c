@@ -5,7 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define LATE_NS 1000000000ULL /* by which two readings may be further apart than they say */
+
+static void label_copy(char out[LEDGER_LABEL_LEN], const char *label)
+{
+	text_copy(out, LEDGER_LABEL_LEN, label && *label ? label : LEDGER_OTHER_TEXT);
+}
+
+struct ledger_row_key ledger_row_key(const struct ledger_row_kind *kind,
+				     const struct ledger_owner *owner,
+				     const struct ledger_labels *labels)
+{
+	struct ledger_row_key key = { .owner = owner->id, .number = labels->number };
+
+	label_copy(key.label, labels->label);
+	if (kind->two_labels)
+		label_copy(key.second, labels->second);
+	return key;
+}
 
 struct ledger_row *ledger_row_new(const struct ledger_row_kind *kind, struct ledger_owner *owner,
 				  const struct ledger_row_key *key)
@@ -19,8 +38,7 @@ struct ledger_row *ledger_row_new(const struct ledger_row_kind *kind, struct led
 	row->owner = owner;
 	row->shown_at = LEDGER_NOT_SHOWN;
 	texts[1] = row->key.label;
-	if (kind->numbers)
-		texts[2] = kind->numbers[key->number];
+	texts[2] = kind->numbers ? kind->numbers[key->number] : row->key.second;
 	memcpy(row->sum, texts, kind->texts * sizeof(*texts));
 	return row;
 }
@@ -163,5 +181,7 @@ int ledger_row_compare(const struct ledger_row *a, const struct ledger_row *b)
 
 	if (r == 0 && a->key.number != b->key.number)
 		r = a->key.number < b->key.number ? -1 : 1;
-	return r ? r : strcmp(a->key.label, b->key.label);
+	if (r == 0)
+		r = strcmp(a->key.label, b->key.label);
+	return r ? r : strcmp(a->key.second, b->key.second);
 }

@@ -18,8 +18,10 @@
 
 struct ledger_row_kind {
 	size_t words; /* of the whole row */
-	size_t texts; /* that begin it: workload, label and, with numbers, one of those */
+	size_t texts; /* that begin it: workload, label and, with numbers, one of those, or another
+		       * label */
 	const char *const *numbers; /* what the number of a key means, if that is a label */
+	bool two_labels;
 	size_t counters; /* first ledger_word */
 	size_t counters_len;
 	size_t gauges;
@@ -34,10 +36,11 @@ struct ledger_row_kind {
 	unsigned int index; /* in ledger_owner.shares */
 };
 
-struct ledger_row_key { /* compared as bytes: no hole, zeros behind the label */
+struct ledger_row_key { /* compared as bytes: no hole, zeros behind the labels */
 	uint32_t owner; /* its id */
 	uint32_t number; /* port; of pools the role */
 	char label[LEDGER_LABEL_LEN];
+	char second[LEDGER_LABEL_LEN]; /* "" of a kind that has one */
 };
 
 #define LEDGER_NOT_SHOWN SIZE_MAX
@@ -55,6 +58,10 @@ struct ledger_row {
 	UT_hash_handle hh;
 	ledger_word sum[]; /* kind->words */
 };
+
+struct ledger_row_key ledger_row_key(const struct ledger_row_kind *kind,
+				     const struct ledger_owner *owner,
+				     const struct ledger_labels *labels);
 
 /* A row of zeros, never shown; it wants ledger_row_free. NULL if there is no memory. */
 struct ledger_row *ledger_row_new(const struct ledger_row_kind *kind, struct ledger_owner *owner,
@@ -100,7 +107,7 @@ bool ledger_row_doubt(const struct ledger_row_kind *kind, struct ledger_row *row
 void ledger_row_lift(const struct ledger_row_kind *kind, struct ledger_row *row,
 		     const ledger_word *shown);
 
-/* By workload (bytes), number, label (bytes), for sorting. */
+/* By workload (bytes), number, labels (bytes), for sorting. */
 int ledger_row_compare(const struct ledger_row *a, const struct ledger_row *b);
 
 #endif

@@ -21,10 +21,11 @@ struct ledger_detoured {
 
 /* --- rows ---------------------------------------------------------------------------------- */
 
-/* There is one row `other` of each role. */
+/* There is one row `other` of each role; of rows with two labels both are. */
 static bool key_is_other(const struct ledger_row_key *key)
 {
-	return !strcmp(key->label, LEDGER_OTHER_TEXT);
+	return !strcmp(key->label, LEDGER_OTHER_TEXT) &&
+	       (!*key->second || !strcmp(key->second, LEDGER_OTHER_TEXT));
 }
 
 static bool rows_fit(const struct ledger_rows *table, const struct ledger_owner *owner,
@@ -68,16 +69,12 @@ static void rows_delete(struct ledger_rows *table, struct ledger_row *row)
 
 /* In workload `other` all are one. */
 static struct ledger_row_key rows_key(const struct ledger_rows *table,
-				      const struct ledger_owner *owner, uint32_t number,
-				      const char *label)
+				      const struct ledger_owner *owner,
+				      const struct ledger_labels *labels)
 {
-	struct ledger_row_key key = { .owner = owner->id };
-
 	if (owner == table->other->owner)
 		return table->other->key;
-	key.number = number;
-	text_copy(key.label, sizeof(key.label), label);
-	return key;
+	return ledger_row_key(table->kind, owner, labels);
 }
 
 /* --- detours ------------------------------------------------------------------------------- */
@@ -154,8 +151,8 @@ static struct ledger_detour *detour_find(struct ledger_rows *table, struct ledge
 static struct ledger_row *rows_overflow(struct ledger_rows *table, struct ledger_owner *owner,
 					const struct ledger_row_key *full)
 {
-	const struct ledger_row_key key =
-		rows_key(table, owner, table->kind->numbers ? full->number : 0, LEDGER_OTHER_TEXT);
+	const struct ledger_labels other = { .number = table->kind->numbers ? full->number : 0 };
+	const struct ledger_row_key key = rows_key(table, owner, &other);
 	struct ledger_row *row;
 	struct ledger_detour *detour;
 
@@ -207,10 +204,10 @@ static struct ledger_row *rows_find(struct ledger_rows *table, struct ledger_own
 	return *detour ? (*detour)->row : rows_insert(table, owner, key);
 }
 
-void ledger_rows_add(struct ledger_rows *table, struct ledger_owner *owner, uint32_t number,
-		     const char *label, const void *part)
+void ledger_rows_add(struct ledger_rows *table, struct ledger_owner *owner,
+		     const struct ledger_labels *labels, const void *part)
 {
-	const struct ledger_row_key key = rows_key(table, owner, number, label);
+	const struct ledger_row_key key = rows_key(table, owner, labels);
 	struct ledger_detour *detour;
 	struct ledger_row *row = rows_find(table, owner, &key, &detour);
 
@@ -225,10 +222,10 @@ void ledger_rows_add(struct ledger_rows *table, struct ledger_owner *owner, uint
 	ledger_row_add(table->kind, row, part);
 }
 
-void ledger_rows_fold(struct ledger_rows *table, struct ledger_owner *owner, uint32_t number,
-		      const char *label, const void *part)
+void ledger_rows_fold(struct ledger_rows *table, struct ledger_owner *owner,
+		      const struct ledger_labels *labels, const void *part)
 {
-	const struct ledger_row_key key = rows_key(table, owner, number, label);
+	const struct ledger_row_key key = rows_key(table, owner, labels);
 	struct ledger_detour *detour;
 	struct ledger_row *row = rows_find(table, owner, &key, &detour);
 
@@ -415,7 +412,8 @@ bool ledger_rows_other_used(const struct ledger_rows *table)
 int ledger_rows_init(struct ledger_rows *table, const struct ledger_row_kind *kind,
 		     struct ledger_owner *other)
 {
-	const struct ledger_row_key key = { .owner = other->id, .label = LEDGER_OTHER_TEXT };
+	const struct ledger_labels labels = { 0 };
+	const struct ledger_row_key key = ledger_row_key(kind, other, &labels);
 
 	table->kind = kind;
 	table->other = rows_insert(table, other, &key);

@@ -49,7 +49,7 @@ bool ledger_idle_over(struct ledger_idle *idle, uint64_t now_ns, uint64_t grace_
 
 /*
  * Parts that had no room in a row of their own and are measured in another one. As parts come
- * without an identity, what is on a detour is a key, (workload, port or pool and role), with all
+ * without an identity, what is on a detour is a key, as (workload, port), with all
  * its parts.
  */
 struct ledger_detour {
@@ -94,20 +94,19 @@ int ledger_rows_init(struct ledger_rows *table, const struct ledger_row_kind *ki
 void ledger_rows_free(struct ledger_rows *table);
 
 /*
- * Adds @part, counters and gauges, to the sum of row (@owner, @number, @label), or of the row that
- * stands in for it; labels are cut to LEDGER_LABEL_LEN - 1 bytes. @number is the port or the role.
- * The key stays on a detour until
- * nothing of it was added for longer than the grace.
+ * Adds @part, counters and gauges, to the sum of row (@owner, @labels), or of the row that stands
+ * in for it; labels are cut to LEDGER_LABEL_LEN - 1 bytes. The key stays on a detour until nothing
+ * of it was added for longer than the grace.
  */
-void ledger_rows_add(struct ledger_rows *table, struct ledger_owner *owner, uint32_t number,
-		     const char *label, const void *part);
+void ledger_rows_add(struct ledger_rows *table, struct ledger_owner *owner,
+		     const struct ledger_labels *labels, const void *part);
 
 /*
  * Adds the counters of @part to both base and sum. A key that was never added needs no detour: its
  * part does not come again. Without memory for the base the part is lost and counted.
  */
-void ledger_rows_fold(struct ledger_rows *table, struct ledger_owner *owner, uint32_t number,
-		      const char *label, const void *part);
+void ledger_rows_fold(struct ledger_rows *table, struct ledger_owner *owner,
+		      const struct ledger_labels *labels, const void *part);
 
 /* Whether few rows are free. */
 bool ledger_rows_crowded(const struct ledger_rows *table);

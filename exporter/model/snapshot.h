@@ -60,6 +60,14 @@ struct pool_row {
 	struct pool_waits;
 };
 
+/* What threads of one pool have waited for locks that those of another one have released. */
+struct blocked_row {
+	const char *workload;
+	const char *pool;
+	const char *holder_pool;
+	uint64_t blocked_ns;
+};
+
 /* How many processes the probes on mutexes are attached to, or are not, and why. */
 struct mutex_row {
 	const char *result;
@@ -142,6 +150,8 @@ struct snapshot {
 	size_t endpoints_len;
 	const struct pool_row *pools;
 	size_t pools_len;
+	const struct blocked_row *blocked;
+	size_t blocked_len;
 	const struct probe_row *probes;
 	size_t probes_len;
 	const struct mutex_row *mutexes; /* none without probes on mutexes */

@@ -342,6 +342,19 @@ def locks():
                     "short",
                     stacked=True,
                 ),
+                timeseries(
+                    "Who releases them",
+                    "Mean number of threads that are blocked on a lock, by their pool and that of "
+                    "the thread that released it: who holds whom up.",
+                    [
+                        target(
+                            rate("workload_lock_blocked_seconds_total", "workload, pool, holder_pool"),
+                            "{{workload}} {{pool}} by {{holder_pool}}",
+                        )
+                    ],
+                    "short",
+                    stacked=True,
+                ),
             ],
         ),
     ]

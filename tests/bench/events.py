@@ -49,6 +49,12 @@ def _per_run(ran, name):
     return ns / runs if runs else None
 
 
+def _wakeup_ns(ran):
+    """By whom, and then that it is awake; None: one of both has not run."""
+    times = [_per_run(ran, name) for name in ("threads_waking", "threads_wakeup")]
+    return None if None in times else sum(times)
+
+
 def _socket_ns(ran):
     """A round's time in what is not the scheduler's."""
     return sum(ns for name, (_, ns) in ran.items() if not name.startswith("threads_"))
@@ -60,8 +66,8 @@ def _events(unwatched, watched, untracked, both_sides):
         "event of an untracked socket": _socket_ns(untracked) / SOCKET_EVENTS,
         "switch between unwatched threads": _per_run(unwatched, "threads_switch"),
         "switch between watched threads": _per_run(watched, "threads_switch"),
-        "wake-up of an unwatched thread": _per_run(unwatched, "threads_wakeup"),
-        "wake-up of a watched thread": _per_run(watched, "threads_wakeup"),
+        "wake-up of an unwatched thread": _wakeup_ns(unwatched),
+        "wake-up of a watched thread": _wakeup_ns(watched),
     }
 
 

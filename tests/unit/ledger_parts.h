@@ -52,6 +52,7 @@ static inline void scrape_begin(struct ledger *ledger)
 	ledger_begin(ledger);
 	ledger_begin_kind(ledger, LEDGER_ENDPOINTS);
 	ledger_begin_kind(ledger, LEDGER_POOLS);
+	ledger_begin_kind(ledger, LEDGER_BLOCKED);
 }
 
 /* One scrape with one live tree. */

@@ -70,6 +70,10 @@ static const struct plain_table plain_tables[PLAIN_TABLES_MAX] = {
 	  .feature = "threads",
 	  .entries = PLAIN_POOLS * PLAIN_SHARDS,
 	  .element_bytes = sizeof(struct pool_waits) },
+	{ .name = "pool_holders",
+	  .feature = "threads",
+	  .entries = PLAIN_POOLS,
+	  .element_bytes = sizeof(struct pool_holders) },
 	PLAIN_PROFILES_TABLES,
 };
 

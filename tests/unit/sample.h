@@ -97,6 +97,10 @@ static inline struct snapshot sample_snapshot(void)
 		{ "nginx.service", "ngx_shmtx_lock+0x1f [nginx]", 9876543210 },
 		{ "nginx.service", "other", 0 },
 	};
+	static const struct blocked_row blocked[] = {
+		{ "nginx.service", "nginx-#", "thread-pool", 1500000000 },
+		{ "nginx.service", "nginx-#", "other", 1 },
+	};
 	static const struct mutex_row mutexes[] = { { "attached", 3 }, { "replaced", 0 } };
 	static const struct map_row maps[] = { { "endpoints", 2, 512 } };
 	static const struct program_row programs[] = { { "threads_switch", 123456789, 1000 } };
@@ -115,6 +119,8 @@ static inline struct snapshot sample_snapshot(void)
 		.pools_len = 2,
 		.probes = probes,
 		.probes_len = 2,
+		.blocked = blocked,
+		.blocked_len = 2,
 		.lock_sites = lock_sites,
 		.lock_sites_len = 2,
 		.profiles = profiles,
