@@ -150,7 +150,8 @@ static inline void switch_out(struct task_struct *task, struct thread *thread, b
 
 	if (thread_is_missed(thread, 0))
 		drop_of(thread->tree, DROP_SWITCH_UNSEEN);
-	lock_released(thread, now); /* neither was its wakeup seen, nor that it came */
+	lock_released(thread, thread->where,
+		      now); /* neither was its wakeup seen, nor that it came */
 	if (where_state(thread->where) == STATE_RUNNING) {
 		thread_ran(thread, now);
 		ran = now - thread->since_ns;
@@ -208,7 +209,7 @@ static inline void switch_in(struct task_struct *task, struct thread *thread, __
 	if (thread_is_missed(thread, 1))
 		drop_of(thread->tree, DROP_SWITCH_UNSEEN);
 	wait_record(thread, now);
-	lock_released(thread, now); /* its wakeup was not seen */
+	lock_released(thread, thread->where, now); /* its wakeup was not seen */
 	thread->releaser = SLOT_OTHER;
 	if (thread->turns & TURN_SLEPT && thread->blocked != STATE_RUNNING)
 		turn_pass(thread);
@@ -266,11 +267,13 @@ int BPF_PROG(threads_wakeup, struct task_struct *task)
 		return 0;
 	state = where_state(thread->where);
 	/* A task that has not slept yet stays on its CPU. */
-	if (state == STATE_RUNNING || state == STATE_RUNNABLE)
+	if (state == STATE_RUNNING || state == STATE_RUNNABLE) {
+		thread->releaser = SLOT_OTHER; /* of this wakeup, and not of the next */
 		return 0;
+	}
 	now = bpf_ktime_get_ns();
 	wait_record(thread, now);
-	lock_released(thread, now);
+	lock_released(thread, thread->where, now);
 	thread_set(task, thread, STATE_RUNNABLE, now);
 	return 0;
 }
@@ -442,8 +445,10 @@ static inline void thread_judge(struct task_struct *task, struct thread *thread)
 		return;
 	new = thread_where(where_pool(old), STATE_IDLE);
 	end = binding_end(end, thread->since_ns, judged_ns, now);
-	if (__sync_val_compare_and_swap(&thread->where, old, new) == old)
-		account(old, new, end, cpus);
+	if (__sync_val_compare_and_swap(&thread->where, old, new) != old)
+		return;
+	account(old, new, end, cpus);
+	lock_released(thread, old, end); /* by none */
 }
 
 SEC("iter/task")

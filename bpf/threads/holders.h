@@ -78,18 +78,18 @@ static inline int releaser_name(const struct thread *thread, __u64 name[2])
 	return 1;
 }
 
-/* @thread is no longer in its state: if that was a wait for a lock, its time is its releaser's. */
-VERIFIED_ALONE int lock_released(const struct thread *thread, __u64 now)
+/* @thread was at @where up to @now: if that was a wait for a lock, its time is its releaser's. */
+VERIFIED_ALONE int lock_released(const struct thread *thread, __u64 where, __u64 now)
 {
 	struct pool_holders *holders;
 	struct lock_holder *holder = NULL;
 	__u64 name[2] = {};
 	__u32 slot;
 
-	if (!thread || where_state(thread->where) != STATE_LOCK || !thread->since_ns ||
+	if (!thread || where_state(where) != STATE_LOCK || !thread->since_ns ||
 	    now <= thread->since_ns)
 		return 0;
-	slot = where_pool(thread->where);
+	slot = where_pool(where);
 	holders = bpf_map_lookup_elem(&pool_holders, &slot);
 	if (!holders)
 		return 0;

@@ -344,8 +344,8 @@ def locks():
                 ),
                 timeseries(
                     "Who releases them",
-                    "Mean number of threads that are blocked on a lock, by their pool and that of "
-                    "the thread that released it: who holds whom up.",
+                    "Mean number of threads that are blocked on a lock, from the waits that have "
+                    "ended, by their pool and that of the thread that released it: who holds whom up.",
                     [
                         target(
                             rate("workload_lock_blocked_seconds_total", "workload, pool, holder_pool"),
