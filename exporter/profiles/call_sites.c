@@ -17,13 +17,18 @@ static void site_named(struct call_sites *sites, struct call_site *site)
 	sites->unnamed--;
 }
 
-static void site_forget(struct call_sites *sites, struct call_site *site)
+static void site_free(struct call_sites *sites, struct call_site *site)
 {
-	HASH_DEL(sites->by_place, site);
 	sites->unnamed -= !site->named;
 	free(site->module);
 	free(site->function);
 	free(site);
+}
+
+static void site_forget(struct call_sites *sites, struct call_site *site)
+{
+	HASH_DEL(sites->by_place, site);
+	site_free(sites, site);
 }
 
 void call_sites_free(struct call_sites *sites)
@@ -54,10 +59,7 @@ static bool site_put(struct call_sites *sites, struct call_site *site)
 	HASH_ADD(hh, sites->by_place, place, sizeof(site->place), site);
 	if (site->hh.tbl)
 		return true;
-	sites->unnamed -= !site->named;
-	free(site->module);
-	free(site->function);
-	free(site);
+	site_free(sites, site);
 	return false;
 }
 
