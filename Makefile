@@ -308,7 +308,7 @@ test-unit: $(BUILD)/unit_tests ## unit tests under ASan and UBSan
 # Tables against libdw, which the exporter does not use.
 $(BUILD)/unwind_oracle: tests/unwind/oracle.c $(patsubst %.c,$(BUILD)/%.o,$(wildcard exporter/unwind/*.c))
 	$(if $(Q),@echo "  CC     $@")
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $^ -ldw -lelf -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $^ -ldw -lelf -ldeflate -o $@
 
 # It takes of the exporter what it uses.
 $(BUILD)/tests/unwind/%.o: tests/unwind/%.c Makefile | $(BUILD)/version.h $(SKELETONS) $(PROTO:=.h)

@@ -6,7 +6,7 @@
  *   unwind_cfa_at() -> a word -> unwind_words() -> words -> unwind_up()
  *
  * Offsets are those of a hostile file, and so are all words: sums may wrap. Each step leads up the
- * stack, but those out of a leaf of arm64 and out of a signal: the caller bounds their number.
+ * stack, but those out of a leaf of arm64 and to another stack: the caller bounds their number.
  */
 #ifndef WORKLOAD_MACHINE_UNWIND_H
 #define WORKLOAD_MACHINE_UNWIND_H
@@ -78,6 +78,22 @@ static inline void unwind_signal_words(const struct unwind_frame *frame, struct 
 	at->pc = frame->sp + 40 + 16 * 8;
 }
 
+/*
+ * Where the frame pointer of x86-64 points is the one of the caller, and behind that the return
+ * address: prologues leave them there.
+ */
+static inline void unwind_switch_words(const struct unwind_frame *frame, struct unwind_words *at)
+{
+	at->fp = frame->fp;
+	at->pc = frame->fp + 8;
+}
+
+/* Whether the caller may be on another stack, which may be anywhere. */
+static inline int unwind_leaps(const struct unwind_rule *rule)
+{
+	return rule->kind == UNWIND_SIGNAL || rule->kind == UNWIND_SWITCH;
+}
+
 /* Which words the step needs, where there is to be a caller at all. */
 static inline int unwind_words(__u32 machine, const struct unwind_rule *rule,
 			       const struct unwind_frame *frame, __u64 cfa, struct unwind_words *at)
@@ -89,6 +105,9 @@ static inline int unwind_words(__u32 machine, const struct unwind_rule *rule,
 	case UNWIND_SIGNAL:
 		unwind_signal_words(frame, at);
 		return UNWIND_ON;
+	case UNWIND_SWITCH:
+		unwind_switch_words(frame, at);
+		return frame->fp_lost ? UNWIND_UNKNOWN : UNWIND_ON;
 	case UNWIND_CFA:
 	case UNWIND_CFA_AT:
 	case UNWIND_PLT:
@@ -122,15 +141,15 @@ static inline __u64 unwind_strip(__u32 machine, __u64 address)
 static inline int unwind_up(__u32 machine, const struct unwind_rule *rule,
 			    struct unwind_frame *frame, __u64 cfa, const struct unwind_words *word)
 {
-	int signal = rule->kind == UNWIND_SIGNAL;
-	__u64 sp = signal ? word->sp : cfa;
+	int signal = rule->kind == UNWIND_SIGNAL, leaps = unwind_leaps(rule);
+	__u64 sp = signal ? word->sp : rule->kind == UNWIND_SWITCH ? frame->fp + 16 : cfa;
 
-	if (!signal && sp <= frame->sp &&
+	if (!leaps && sp <= frame->sp &&
 	    !(machine == UNWIND_ARM64 && frame->interrupted && sp == frame->sp))
 		return UNWIND_ASTRAY;
 	frame->pc = unwind_strip(machine,
-				 signal || rule->ra_place == UNWIND_AT_CFA ? word->pc : frame->lr);
-	if (signal || rule->fp_place == UNWIND_AT_CFA || rule->fp_place == UNWIND_AT_FP) {
+				 leaps || rule->ra_place == UNWIND_AT_CFA ? word->pc : frame->lr);
+	if (leaps || rule->fp_place == UNWIND_AT_CFA || rule->fp_place == UNWIND_AT_FP) {
 		frame->fp = word->fp;
 		frame->fp_lost = 0;
 	} else if (rule->fp_place == UNWIND_LOST) {

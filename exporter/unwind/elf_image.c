@@ -3,7 +3,9 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <libdeflate.h>
 #include <libelf.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "images are read as they are");
@@ -63,14 +65,61 @@ bool elf_image_section(const struct elf_image *image, size_t index, GElf_Shdr *h
 	return section && gelf_getshdr(section, header);
 }
 
-bool elf_image_bytes(const struct elf_image *image, const GElf_Shdr *header, struct reader *bytes)
+/* As they are in the image. */
+static bool bytes_of(const struct elf_image *image, const GElf_Shdr *header, struct reader *bytes)
 {
-	if (header->sh_type == SHT_NOBITS || header->sh_flags & SHF_COMPRESSED ||
-	    header->sh_offset > image->len || header->sh_size > image->len - header->sh_offset)
+	if (header->sh_type == SHT_NOBITS || header->sh_offset > image->len ||
+	    header->sh_size > image->len - header->sh_offset)
 		return false;
 	bytes->at = image->bytes + header->sh_offset;
 	bytes->end = bytes->at + header->sh_size;
 	bytes->bad = false;
+	return true;
+}
+
+bool elf_image_bytes(const struct elf_image *image, const GElf_Shdr *header, struct reader *bytes)
+{
+	return !(header->sh_flags & SHF_COMPRESSED) && bytes_of(image, header, bytes);
+}
+
+/* @from fills @len bytes of @to, no more and no less. */
+static bool inflate_into(const struct reader *from, void *to, size_t len)
+{
+	struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
+	enum libdeflate_result result = LIBDEFLATE_BAD_DATA;
+
+	if (decompressor)
+		result = libdeflate_zlib_decompress(decompressor, from->at, reader_left(from), to,
+						    len, NULL);
+	libdeflate_free_decompressor(decompressor);
+	return result == LIBDEFLATE_SUCCESS;
+}
+
+bool elf_image_inflate(const struct elf_image *image, const GElf_Shdr *header, struct reader *bytes,
+		       void **inflated)
+{
+	Elf64_Chdr compressed;
+
+	*inflated = NULL;
+	if (!bytes_of(image, header, bytes))
+		return false;
+	if (!(header->sh_flags & SHF_COMPRESSED))
+		return true;
+	if (reader_left(bytes) < sizeof(compressed))
+		return false;
+	memcpy(&compressed, bytes->at, sizeof(compressed));
+	bytes->at += sizeof(compressed);
+	if (compressed.ch_type != ELFCOMPRESS_ZLIB || !compressed.ch_size ||
+	    compressed.ch_size > ELF_IMAGE_INFLATED_MAX)
+		return false;
+	*inflated = malloc(compressed.ch_size);
+	if (!*inflated || !inflate_into(bytes, *inflated, compressed.ch_size)) {
+		free(*inflated);
+		*inflated = NULL;
+		return false;
+	}
+	bytes->at = *inflated;
+	bytes->end = bytes->at + compressed.ch_size;
 	return true;
 }
 
@@ -96,14 +145,21 @@ static bool name_is(const struct reader *names, size_t at, const char *name)
 	       memcmp(names->at + at, name, bytes) == 0;
 }
 
-bool elf_image_find(const struct elf_image *image, const char *name, GElf_Shdr *header)
+bool elf_image_named(const struct elf_image *image, const char *name, GElf_Shdr *header)
 {
-	struct reader names, bytes;
+	struct reader names;
 
 	if (!names_of(image, &names))
 		return false;
 	for (size_t i = 1; i < image->sections; i++)
 		if (elf_image_section(image, i, header) && name_is(&names, header->sh_name, name))
-			return elf_image_bytes(image, header, &bytes);
+			return true;
 	return false;
+}
+
+bool elf_image_find(const struct elf_image *image, const char *name, GElf_Shdr *header)
+{
+	struct reader bytes;
+
+	return elf_image_named(image, name, header) && elf_image_bytes(image, header, &bytes);
 }

@@ -18,6 +18,7 @@
 #include "unwind/reader.h"
 
 #define ELF_IMAGE_SECTIONS_MAX 4096 /* that are looked at, behind the first, which is none */
+#define ELF_IMAGE_INFLATED_MAX (64U << 20) /* kubelet has 4 MiB of frame information */
 
 struct elf_image {
 	const uint8_t *bytes; /* borrowed */
@@ -42,7 +43,18 @@ bool elf_image_section(const struct elf_image *image, size_t index, GElf_Shdr *h
 /* The bytes of a section; false: they are not in the image, or not as they are. */
 bool elf_image_bytes(const struct elf_image *image, const GElf_Shdr *header, struct reader *bytes);
 
-/* The section called @name, whose bytes are there. */
+/* The section called @name; false: there is none. */
+bool elf_image_named(const struct elf_image *image, const char *name, GElf_Shdr *header);
+
+/* The same, and its bytes are there. */
 bool elf_image_find(const struct elf_image *image, const char *name, GElf_Shdr *header);
+
+/*
+ * The bytes of a section that may be compressed (gABI, "Section compression"), of which at most
+ * ELF_IMAGE_INFLATED_MAX are made. *inflated, which the caller releases with free(), is NULL if it
+ * was not. False: they are not there, more, or compressed in another way than by zlib.
+ */
+bool elf_image_inflate(const struct elf_image *image, const GElf_Shdr *header, struct reader *bytes,
+		       void **inflated);
 
 #endif

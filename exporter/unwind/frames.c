@@ -9,12 +9,14 @@
 #include "base/array.h"
 
 #define LENGTH_IS_LONG 0xffffffffU /* eight bytes of length follow */
+#define DEBUG_COMMON 0xffffffffU /* the id of a CIE in .debug_frame; as long as the length */
+#define ADDRESS_BYTES 8
 #define FORM_MASK 0x0f /* of an encoding: how the number is written */
 
 struct entry {
 	struct reader body; /* behind its id */
-	uint64_t at; /* of its id in the section: what ids count back from */
-	uint64_t id; /* 0: a CIE, else how far before `at` the CIE of the function is */
+	bool common; /* it is a CIE */
+	uint64_t refers; /* else offset of the CIE of the function in the section */
 };
 
 static uint64_t offset_of(const struct frames_section *section, const struct reader *reader)
@@ -22,19 +24,41 @@ static uint64_t offset_of(const struct frames_section *section, const struct rea
 	return (uint64_t)(reader->at - section->bytes);
 }
 
+/* The id of a function tells how far before itself, which is @at, its CIE is. */
+static void frame_id(struct entry *entry, uint64_t at)
+{
+	uint64_t id = reader_number(&entry->body, 4);
+
+	entry->common = !id;
+	entry->refers = at - id;
+}
+
+/* It tells where its CIE is. */
+static void debug_id(struct entry *entry, bool is_long)
+{
+	uint64_t id = reader_number(&entry->body, is_long ? 8 : 4);
+
+	entry->common = id == (is_long ? UINT64_MAX : DEBUG_COMMON);
+	entry->refers = id;
+}
+
 /* The next entry of @reader. False at the end, and at what is none. */
 static bool entry_next(const struct frames_section *section, struct reader *reader,
 		       struct entry *entry)
 {
-	uint64_t len = reader_number(reader, 4);
+	uint64_t len = reader_number(reader, 4), at;
+	bool is_long = len == LENGTH_IS_LONG;
 
-	if (len == LENGTH_IS_LONG)
+	if (is_long)
 		len = reader_number(reader, 8);
 	if (!len || reader->bad)
 		return false;
-	entry->at = offset_of(section, reader);
+	at = offset_of(section, reader);
 	entry->body = reader_part(reader, len);
-	entry->id = reader_number(&entry->body, 4);
+	if (section->debug)
+		debug_id(entry, is_long);
+	else
+		frame_id(entry, at);
 	return !reader->bad && !entry->body.bad;
 }
 
@@ -78,8 +102,10 @@ static int common_parse(const struct frames_section *section, struct reader body
 	int r = 0;
 
 	*common = (struct cfi_common){ .machine = section->machine };
-	if (!letters || (version != 1 && version != 3))
+	if (!letters || (version != 1 && version != 3 && !(version == 4 && section->debug)))
 		return -EINVAL;
+	if (version == 4 && (reader_number(&body, 1) != ADDRESS_BYTES || reader_number(&body, 1)))
+		return -EINVAL; /* the latter is how long segments are */
 	common->code_factor = reader_uleb(&body);
 	common->data_factor = reader_sleb(&body);
 	if ((version == 1 ? reader_number(&body, 1) : reader_uleb(&body)) != section->machine->ra)
@@ -104,7 +130,7 @@ static int common_read(const struct frames_section *section, struct frames *fram
 		return -errno;
 	frames->commons = commons;
 	common = &commons[frames->commons_len++];
-	*common = (struct frames_common){ .at = at };
+	*common = (struct frames_common){ .at = at, .debug = section->debug };
 	common->bad = common_parse(section, entry->body, &common->cfi);
 	return 0;
 }
@@ -112,7 +138,7 @@ static int common_read(const struct frames_section *section, struct frames *fram
 /* What a function refers to is before it; NULL: it is no CIE. */
 static const struct frames_common *common_find(const struct frames *frames, uint64_t at)
 {
-	size_t from = 0, to = frames->commons_len;
+	size_t from = frames->commons_before, to = frames->commons_len;
 
 	while (from < to) {
 		size_t middle = from + (to - from) / 2;
@@ -150,7 +176,7 @@ static int function_parse(const struct frames_section *section, const struct cfi
 static int function_read(const struct frames_section *section, struct frames *frames,
 			 const struct entry *entry)
 {
-	const struct frames_common *common = common_find(frames, entry->at - entry->id);
+	const struct frames_common *common = common_find(frames, entry->refers);
 	struct frames_function *function, *functions;
 
 	functions = array_grow(frames->functions, frames->functions_len, &frames->functions_size,
@@ -173,7 +199,9 @@ static int function_compare(const void *a, const void *b)
 {
 	const struct frames_function *left = a, *right = b;
 
-	return left->begin < right->begin ? -1 : left->begin > right->begin;
+	if (left->begin != right->begin)
+		return left->begin < right->begin ? -1 : 1;
+	return left->common < right->common ? -1 : left->common > right->common;
 }
 
 /* Of two that overlap the one that begins first is kept. */
@@ -198,9 +226,10 @@ int frames_read(const struct frames_section *section, struct frames *frames)
 	uint64_t at = 0;
 	int r = 0;
 
+	frames->commons_before = frames->commons_len;
 	while (!r && entry_next(section, &reader, &entry)) {
-		r = entry.id ? function_read(section, frames, &entry)
-			     : common_read(section, frames, &entry, at);
+		r = entry.common ? common_read(section, frames, &entry, at)
+				 : function_read(section, frames, &entry);
 		at = offset_of(section, &reader);
 	}
 	functions_order(frames);
@@ -229,5 +258,6 @@ void frames_free(struct frames *frames)
 {
 	free(frames->commons);
 	free(frames->functions);
+	free(frames->inflated);
 	*frames = (struct frames){ 0 };
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The entries of a section .eh_frame: what functions have in common (CIE), and functions (FDE), as
- * in LSB 5.0, 10.6.1. The bytes are hostile.
+ * in LSB 5.0, 10.6.1; and those of .debug_frame, as in DWARF 5, 6.4.1. The bytes are hostile.
  */
 #ifndef WORKLOAD_UNWIND_FRAMES_H
 #define WORKLOAD_UNWIND_FRAMES_H
@@ -21,11 +21,13 @@ struct frames_section {
 	size_t len;
 	uint64_t address; /* that the section is linked at */
 	const struct cfi_machine *machine; /* borrowed */
+	bool debug; /* it is .debug_frame */
 };
 
 struct frames_common {
 	uint64_t at; /* offset in the section: they are in that order */
 	bool bad; /* it was not understood */
+	bool debug; /* the section is .debug_frame */
 	struct cfi_common cfi;
 };
 
@@ -38,15 +40,18 @@ struct frames_function {
 struct frames {
 	struct frames_common *commons; /* owned */
 	size_t commons_len, commons_size;
+	size_t commons_before; /* of sections that were read before */
 	struct frames_function *functions; /* owned; by address, without overlap */
 	size_t functions_len, functions_size;
 	size_t bad; /* functions that were not understood, or overlap another */
+	void *inflated; /* owned: bytes of a section that is compressed in its image */
 };
 
 /*
- * Reads all entries into @frames, which holds zeros; it borrows the bytes of the section, and
- * frames_free() releases the rest, also after an error. 0, -E2BIG or -ENOMEM. An entry that is not
- * understood is counted, and one that does not end within the section is the last.
+ * Reads all entries into @frames, which holds zeros or those of another section: a function that
+ * both have is that of the other one. It borrows the bytes of the section, and frames_free()
+ * releases the rest, also after an error. 0, -E2BIG or -ENOMEM. An entry that is not understood is
+ * counted, and one that does not end within the section is the last.
  */
 int frames_read(const struct frames_section *section, struct frames *frames);
 

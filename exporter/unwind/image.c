@@ -15,6 +15,39 @@ static const struct cfi_machine *machine_of(const struct elf_image *image)
 	return image->machine == EM_X86_64 ? &x86_64 : &arm64;
 }
 
+/* .debug_frame is linked nowhere: its pointers are absolute. */
+static int debug_frames_read(const void *image, size_t bytes, struct frames *frames)
+{
+	_cleanup_(elf_image_close) struct elf_image elf = { 0 };
+	struct frames_section section = { .debug = true };
+	struct reader debug;
+	GElf_Shdr found;
+	int r = elf_image_open(image, bytes, &elf);
+
+	if (r)
+		return r;
+	if (!elf_image_named(&elf, ".debug_frame", &found) ||
+	    !elf_image_inflate(&elf, &found, &debug, &frames->inflated))
+		return -ENODATA;
+	section.bytes = debug.at;
+	section.len = reader_left(&debug);
+	section.machine = machine_of(&elf);
+	return frames_read(&section, frames);
+}
+
+int image_frames_read(const void *image, size_t bytes, struct frames *frames)
+{
+	struct frames_section section;
+	int first = image_frames(image, bytes, &section), second;
+
+	if (!first)
+		first = frames_read(&section, frames);
+	if (first && first != -ENODATA)
+		return first;
+	second = debug_frames_read(image, bytes, frames);
+	return first ? second : 0;
+}
+
 int image_frames(const void *image, size_t bytes, struct frames_section *section)
 {
 	_cleanup_(elf_image_close) struct elf_image elf = { 0 };

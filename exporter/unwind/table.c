@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/array.h"
 #include "unwind/cfi.h"
+#include "unwind/go.h"
 #include "unwind/image.h"
 #include "unwind/rules.h"
 
@@ -19,6 +20,7 @@
 #define GAP_MIN 16
 
 struct make {
+	const struct go_code *go;
 	struct unwind_table *table;
 	struct rules rules;
 	uint16_t order[UNWIND_RULES_MAX];
@@ -56,19 +58,35 @@ static int row_add(struct unwind_table *table, uint64_t address, uint32_t rule)
 	return 0;
 }
 
-static int row_add_state(struct make *make, const struct cfi_program *program, uint64_t address)
+/* Rows ascend, also where the function before goes on up to here. */
+static uint64_t row_begin(const struct make *make, uint64_t address)
+{
+	const struct unwind_table *table = make->table;
+	uint64_t begin = go_row_begin(make->go, address);
+
+	return table->rows_len && table->rows[table->rows_len - 1].address >= begin ? address
+										    : begin;
+}
+
+static int row_add_state(struct make *make, const struct frames_common *common,
+			 const struct cfi_program *program, uint64_t address)
 {
 	struct unwind_rule rule;
 	uint32_t index = 0;
+	bool said = cfi_rule(program->common, &program->state, &rule);
 
-	if (cfi_rule(program->common, &program->state, &rule))
+	if (common->debug)
+		said = go_rule(make->go, &common->cfi, address, &rule);
+	if (said)
 		index = rule_index(make, &rule);
 	make->table->states_bad += !index;
+	if (common->debug)
+		address = row_begin(make, address);
 	return row_add(make->table, address, index);
 }
 
 /* A function whose program cannot be followed to its end has one row, of none. */
-static int function_add(struct make *make, const struct cfi_common *common,
+static int function_add(struct make *make, const struct frames_common *common,
 			const struct frames_function *function)
 {
 	struct unwind_table *table = make->table;
@@ -77,12 +95,12 @@ static int function_add(struct make *make, const struct cfi_common *common,
 	uint64_t begin;
 	int r, added = 0;
 
-	cfi_begin(&program, common, function->code, function->begin);
+	cfi_begin(&program, &common->cfi, function->code, function->begin);
 	for (;;) {
 		r = cfi_next(&program, &begin);
 		if (r <= 0 || begin >= function->end)
 			break;
-		added = row_add_state(make, &program, begin);
+		added = row_add_state(make, common, &program, begin);
 		if (added)
 			return added;
 	}
@@ -101,17 +119,18 @@ static int functions_add(struct make *make, const struct frames *frames)
 		const struct frames_function *function = &frames->functions[i];
 		bool last = i + 1 == frames->functions_len;
 
-		r = function_add(make, &frames->commons[function->common].cfi, function);
+		r = function_add(make, &frames->commons[function->common], function);
 		if (!r && (last || function[1].begin - function->end >= GAP_MIN))
 			r = row_add(make->table, function->end, 0);
 	}
 	return r;
 }
 
-static int table_fill(struct unwind_table *table, const struct frames *frames)
+static int table_fill(struct unwind_table *table, const struct frames *frames,
+		      const struct go_code *go)
 {
 	static const struct unwind_rule none;
-	struct make make = { .table = table };
+	struct make make = { .go = go, .table = table };
 
 	table->rules = calloc(UNWIND_RULES_MAX, sizeof(*table->rules));
 	if (!table->rules)
@@ -123,16 +142,12 @@ static int table_fill(struct unwind_table *table, const struct frames *frames)
 	return functions_add(&make, frames);
 }
 
-int unwind_table_from(const struct frames_section *section, struct unwind_table *table)
+static int table_of(const struct frames *frames, const struct go_code *go,
+		    struct unwind_table *table)
 {
-	_cleanup_(frames_free) struct frames frames = { 0 };
 	struct unwind_table made = { 0 };
-	int r = frames_read(section, &frames);
+	int r = frames->functions_len ? table_fill(&made, frames, go) : -ENODATA;
 
-	if (!r && !frames.functions_len)
-		r = -ENODATA;
-	if (!r)
-		r = table_fill(&made, &frames);
 	if (r)
 		unwind_table_free(&made);
 	else
@@ -140,12 +155,24 @@ int unwind_table_from(const struct frames_section *section, struct unwind_table 
 	return r;
 }
 
+int unwind_table_from(const struct frames_section *section, struct unwind_table *table)
+{
+	_cleanup_(frames_free) struct frames frames = { 0 };
+	const struct go_code none = { 0 };
+	int r = frames_read(section, &frames);
+
+	return r ? r : table_of(&frames, &none, table);
+}
+
 int unwind_table_make(const void *image, size_t bytes, struct unwind_table *table)
 {
-	struct frames_section section;
-	int r = image_frames(image, bytes, &section);
+	_cleanup_(frames_free) struct frames frames = { 0 };
+	struct go_code go;
+	int r = image_frames_read(image, bytes, &frames);
 
-	return r ? r : unwind_table_from(&section, table);
+	if (!r)
+		r = go_find(image, bytes, &go);
+	return r ? r : table_of(&frames, &go, table);
 }
 
 const struct unwind_rule *unwind_table_find(const struct unwind_table *table, uint64_t address)

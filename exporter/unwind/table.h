@@ -2,10 +2,10 @@
 /*
  * Unwind tables: for each address of an ELF file's code the rule by which the caller is found. They
  * are made from the section .eh_frame, which compilers write by default, with or without frame
- * pointers, and which stripping leaves alone.
+ * pointers, and which stripping leaves alone; and from .debug_frame, which Go writes in its place.
  *
  * An image is hostile, but does not change meanwhile (unwind/elf_image.h). Making its table takes
- * time in proportion to its size, and memory up to the limits below.
+ * time in proportion to its size, and to that of what is inflated, and memory up to the limits.
  */
 #ifndef WORKLOAD_UNWIND_TABLE_H
 #define WORKLOAD_UNWIND_TABLE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frame information that compilers did not write. The first byte says what follows: an ELF file, or
- * a section .eh_frame of either machine.
+ * a section .eh_frame or .debug_frame of either machine.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,13 +12,15 @@
 static void check_rule(const struct unwind_rule *rule)
 {
 	static const struct unwind_rule none, end = { .kind = UNWIND_END },
-					      signal = { .kind = UNWIND_SIGNAL };
+					      signal = { .kind = UNWIND_SIGNAL },
+					      other_stack = { .kind = UNWIND_SWITCH };
 
 	MUST(rule->kind < UNWIND_KINDS && rule->base < UNWIND_BASES);
 	MUST(rule->fp_place < UNWIND_PLACES && rule->ra_place <= UNWIND_AT_CFA);
 	MUST(rule->kind != UNWIND_NONE || memcmp(rule, &none, sizeof(none)) == 0);
 	MUST(rule->kind != UNWIND_END || memcmp(rule, &end, sizeof(end)) == 0);
 	MUST(rule->kind != UNWIND_SIGNAL || memcmp(rule, &signal, sizeof(signal)) == 0);
+	MUST(rule->kind != UNWIND_SWITCH || memcmp(rule, &other_stack, sizeof(other_stack)) == 0);
 	MUST(rule->kind != UNWIND_CFA || !rule->cfa_add);
 	MUST(rule->kind != UNWIND_PLT || (rule->cfa_add >= 0 && rule->cfa_add < 16));
 }
@@ -57,12 +59,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 			.len = len - 1,
 			.address = 0x10000,
 			.machine = &machines[*data & 1],
+			.debug = *data & 4,
 		};
 
 		r = unwind_table_from(&section, &table);
 		MUST(r != -ENOEXEC);
 	}
-	MUST(r == 0 || r == -ENOEXEC || r == -ENODATA);
+	/* What is compressed may be many functions. */
+	MUST(r == 0 || r == -ENOEXEC || r == -ENODATA || (*data & 2 && r == -E2BIG));
 	if (!r) {
 		check_table(&table);
 		unwind_table_free(&table);

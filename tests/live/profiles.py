@@ -37,8 +37,10 @@ ENDS = {
     )
 }
 LOST = "[lost] "
-# Where threads begin: by their names, or by those of the library that starts them.
-BEGINS = re.compile(r"(_start|_*clone3?|(libc|ld-linux)[-.\w]*\+0x[0-9a-f]+)$")
+# Where threads begin, and goroutines: by their names, or by those of the library that starts them.
+BEGINS = re.compile(
+    r"(_start|_*clone3?|runtime\.(goexit|mstart|rt0_go|mcall|morestack)(\.abi0)?|(libc|ld-linux)[-.\w]*\+0x[0-9a-f]+)$"
+)
 
 
 @dataclass(frozen=True)

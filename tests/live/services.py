@@ -178,7 +178,7 @@ class Service(Process):
     """A bundled service (tests/workloads): says `ready PORT`, obeys ask()."""
 
     def __init__(self, program, *, name=None, port=None, prefix=(), **options):
-        self.path = own_copy(program, name)
+        self.path = program if isinstance(program, Path) else own_copy(program, name)
         self.name = self.path.name
         super().__init__(
             [*prefix, self.path, *_arguments(port=port or free_port(), **options)],
@@ -388,21 +388,27 @@ def own_java(name):
     return java_program(home, SCRATCH / f"{name}.home", name)
 
 
+def own_go(source, **environment):
+    """A program of its own name, in Go (workloads/*.go); @environment: of the compiler."""
+    path = Path(__file__).parent.parent / "workloads" / f"{source}.go"
+    words = "-".join([source, *environment, *environment.values()])
+    program = SCRATCH.resolve() / words
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    if not program.exists():
+        own = {"GOCACHE": str(program.parent / "go"), "GO111MODULE": "off"}
+        subprocess.run(
+            ["go", "build", "-o", program, path], env={**os.environ, **own, **environment}, check=True
+        )
+    own = program.parent / unique_name(source)
+    os.link(program, own)
+    return own
+
+
 class Tasks(Process):
     """A service of goroutines (workloads/tasks.go)."""
 
     def __init__(self):
-        source = Path(__file__).parent.parent / "workloads" / "tasks.go"
-        program = SCRATCH.resolve() / "tasks"
-        SCRATCH.mkdir(parents=True, exist_ok=True)
-        if not program.exists():
-            subprocess.run(
-                ["go", "build", "-o", program, source],
-                env={**os.environ, "GOCACHE": str(program.parent / "go"), "GO111MODULE": "off"},
-                check=True,
-            )
-        own = program.parent / unique_name("tasks")
-        os.link(program, own)
+        own = own_go("tasks")
         super().__init__(
             [own, free_port()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

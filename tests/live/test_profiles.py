@@ -24,6 +24,7 @@ from services import (
     Redis,
     Service,
     own_copy,
+    own_go,
     program_copy,
     unique_name,
     wait_until,
@@ -52,14 +53,14 @@ def mangled(path, name):
 # --- how often, and where ---------------------------------------------------------------------------
 
 
-def expect_shares(profile, before, after, functions):
+def expect_shares(profile, before, after, functions, least=0.95):
     """
     @functions: what each count of the program is called. It is a sample of all slices, of which the
-    program has measured each.
+    program has measured each. @least: their share of all samples.
     """
     true = profiles.shares(before, after)
     of_all = sum(profile.calling(name) for name in functions.values())
-    assert of_all >= 0.95 * profile.samples, profile.stacks
+    assert of_all >= least * profile.samples, profile.stacks
     off = {
         name: round(sigmas_off(profile.calling(name), of_all, true[key]), 1)
         for key, name in functions.items()
@@ -239,6 +240,40 @@ def test_stacks_of_servers_are_complete_and_begin_where_they_do(profiling, start
     profile.expect_complete()
     assert profile.calling(*functions) >= 0.9 * profile.samples
     assert profile.calling(*functions, inside) > 0
+
+
+# --- Go ----------------------------------------------------------------------------------------------
+
+GO_BURNS = {"most_ns": "main.burnMost", "some_ns": "main.burnSome", "least_ns": "main.burnLeast"}
+GO_COMPLETE = 0.98
+GOEXIT = "runtime.goexit.abi0"  # where goroutines begin
+
+
+@pytest.mark.parametrize("cgo", ["0", "1"], ids=["static", "cgo"])
+def test_functions_of_go_have_the_shares_of_time_that_they_have_measured(profiling, start, cgo):
+    """Go describes its functions in another section, and some not at all."""
+    gophers = start(Service, own_go("gophers", CGO_ENABLED=cgo))
+    profiling.workload_of(gophers.port)
+    before = gophers.ask("stats")
+    profile = take(profiling, 3, workload=gophers.name)
+    # The rest is its scheduler, whose idle threads look for work.
+    expect_shares(profile, before, gophers.ask("stats"), GO_BURNS, least=0.8)
+    profile.expect_complete(GO_COMPLETE)
+    for function in GO_BURNS.values():
+        alone = profile.calling(function)
+        assert profile.calling(GOEXIT, "main.burn", function, "main.spin") >= 0.95 * alone
+
+
+def test_stacks_of_go_go_on_where_its_runtime_changes_them(profiling, start):
+    """What a goroutine has the runtime do on the stack of its thread is seen to be for it."""
+    gophers = start(Service, own_go("gophers", CGO_ENABLED="1"), garbage="true")
+    profiling.workload_of(gophers.port)
+    profile = take(profiling, 3, workload=gophers.name)
+    profile.expect_complete(GO_COMPLETE)
+    assert profile.calling(GOEXIT, "main.litter", "main.makeGarbage") > 0
+    on_threads = profile.calling(GOEXIT, "runtime.systemstack.abi0")
+    assert on_threads > 0
+    print(f"of {profile.samples} samples {on_threads} on the stack of a thread")
 
 
 # --- what a process becomes -------------------------------------------------------------------------

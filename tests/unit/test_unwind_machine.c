@@ -322,6 +322,29 @@ Test(unwind_machine, does_not_go_on_by_a_register_that_is_lost)
 	cr_expect_eq(unwind_words(UNWIND_X86_64, &by_fp, &frame, 0x7040, &read), UNWIND_ON);
 }
 
+/* Where a function of Go has gone on upon another stack. */
+Test(unwind_machine, goes_on_by_the_frame_pointer_on_another_stack)
+{
+	const struct unwind_rule rule = { .kind = UNWIND_SWITCH };
+	const struct unwind_words words = { .pc = 0x3000, .fp = 0x5100 };
+	struct unwind_frame frame = at;
+	struct unwind_words read;
+
+	frame.fp = 0x5000; /* below the stack pointer */
+	cr_expect_eq(unwind_cfa_at(&rule, &frame), 0);
+	cr_expect_eq(unwind_words(UNWIND_X86_64, &rule, &frame, 0, &read), UNWIND_ON);
+	cr_expect_eq(read.fp, 0x5000);
+	cr_expect_eq(read.pc, 0x5008);
+	cr_expect_eq(read.sp, 0);
+	cr_expect_eq(unwind_up(UNWIND_X86_64, &rule, &frame, 0, &words), UNWIND_ON);
+	cr_expect_eq(frame.pc, 0x3000);
+	cr_expect_eq(frame.sp, 0x5010);
+	cr_expect_eq(frame.fp, 0x5100);
+	cr_expect_eq(frame.interrupted, 0);
+	frame.fp_lost = 1;
+	cr_expect_eq(unwind_words(UNWIND_X86_64, &rule, &frame, 0, &read), UNWIND_UNKNOWN);
+}
+
 /* All that a signal has interrupted is on the stack, wherever that is. */
 Test(unwind_machine, goes_on_where_a_signal_has_interrupted)
 {
