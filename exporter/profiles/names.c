@@ -11,6 +11,7 @@
 #include "profiles/symbols.h"
 #include "unwind/frames.h"
 #include "unwind/image.h"
+#include "unwind/pclntab.h"
 
 #define REPLACED(bytes) ((bytes) * (sizeof(UTF8_REPLACEMENT) - 1)) /* at most, of so many */
 
@@ -64,18 +65,38 @@ static void text_write(struct writer *writer, const struct reader *name)
 
 /* --- functions ------------------------------------------------------------------------------- */
 
+/* What there is of functions without a symbol. */
+struct unnamed {
+	struct frames frames;
+	struct pclntab go; /* their names; without a function if there is no table */
+};
+
+static void unnamed_free(struct unnamed *unnamed)
+{
+	frames_free(&unnamed->frames);
+}
+
 /*
  * A symbol that does not say how long it is may be the last before many functions that were
  * stripped of theirs: frame information tells.
  */
 static struct name name_of(struct writer *writer, uint64_t address, const struct symbol *symbol,
-			   const struct frames *frames)
+			   const struct unnamed *unnamed)
 {
-	const struct frames_function *function = symbol->sized ? NULL
-							       : frames_find(frames, address);
+	const struct frames_function *function = symbol->sized
+							 ? NULL
+							 : frames_find(&unnamed->frames, address);
+	struct pclntab_function of_go;
 	struct name name = { 0 };
 
-	if (function && (!symbol->rank || function->begin > symbol->begin)) {
+	if (!symbol->sized && pclntab_search(&unnamed->go, address, &of_go)) {
+		if (reader_left(&of_go.name) && *of_go.name.at) {
+			text_write(writer, &of_go.name);
+			name = writer->last_name;
+			writer->found->no_room += !name.text;
+		}
+		name.begin = of_go.begin;
+	} else if (function && (!symbol->rank || function->begin > symbol->begin)) {
 		name.begin = function->begin;
 	} else if (symbol->rank) {
 		text_write(writer, &symbol->name);
@@ -87,23 +108,27 @@ static struct name name_of(struct writer *writer, uint64_t address, const struct
 }
 
 /* What there is of it: without memory for all there are fewer begins. */
-static void frames_load(const struct elf_image *image, const struct symbol *symbols, size_t len,
-			struct frames *frames)
+static void unnamed_load(const struct elf_image *image, const struct symbol *symbols, size_t len,
+			 struct unnamed *unnamed)
 {
 	struct frames_section section;
 	size_t i = 0;
 
 	while (i < len && symbols[i].sized)
 		i++;
-	if (i < len && !image_frames(image->bytes, image->len, &section))
-		frames_read(&section, frames);
+	if (i == len)
+		return;
+	if (pclntab_find(image, &unnamed->go))
+		unnamed->go.len = 0;
+	if (!image_frames(image->bytes, image->len, &section))
+		frames_read(&section, &unnamed->frames);
 }
 
 int names_find(const struct elf_image *image, const uint64_t *addresses, size_t len,
 	       struct names *names, struct names_found *found)
 {
 	_cleanup_(cleanup_free) struct symbol *symbols = calloc(len + 1, sizeof(*symbols));
-	_cleanup_(frames_free) struct frames frames = { 0 };
+	_cleanup_(unnamed_free) struct unnamed unnamed = { 0 };
 	struct writer writer = { .names = names, .found = found };
 	int r = symbols ? symbols_find(image, addresses, len, symbols) : -ENOMEM;
 
@@ -111,8 +136,8 @@ int names_find(const struct elf_image *image, const uint64_t *addresses, size_t 
 		return r;
 	*found = (struct names_found){ .texts_bytes = 1, .too_large = r == -EFBIG };
 	names->texts[0] = '\0';
-	frames_load(image, symbols, len, &frames);
+	unnamed_load(image, symbols, len, &unnamed);
 	for (size_t i = 0; i < len; i++)
-		names->names[i] = name_of(&writer, addresses[i], &symbols[i], &frames);
+		names->names[i] = name_of(&writer, addresses[i], &symbols[i], &unnamed);
 	return 0;
 }

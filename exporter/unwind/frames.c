@@ -118,21 +118,27 @@ static int common_parse(const struct frames_section *section, struct reader body
 	return r || body.bad ? -EINVAL : cfi_common_run(common, body);
 }
 
+int frames_add_common(struct frames *frames, const struct frames_common *common)
+{
+	struct frames_common *commons = array_grow(frames->commons, frames->commons_len,
+						   &frames->commons_size, FRAMES_COMMONS_MAX,
+						   sizeof(*commons));
+
+	if (!commons)
+		return -errno;
+	frames->commons = commons;
+	commons[frames->commons_len++] = *common;
+	return 0;
+}
+
 /* 0, -E2BIG or -ENOMEM. One that is not understood is kept, for the functions that refer to it. */
 static int common_read(const struct frames_section *section, struct frames *frames,
 		       const struct entry *entry, uint64_t at)
 {
-	struct frames_common *common, *commons;
+	struct frames_common common = { .at = at };
 
-	commons = array_grow(frames->commons, frames->commons_len, &frames->commons_size,
-			     FRAMES_COMMONS_MAX, sizeof(*commons));
-	if (!commons)
-		return -errno;
-	frames->commons = commons;
-	common = &commons[frames->commons_len++];
-	*common = (struct frames_common){ .at = at, .debug = section->debug };
-	common->bad = common_parse(section, entry->body, &common->cfi);
-	return 0;
+	common.bad = common_parse(section, entry->body, &common.cfi);
+	return frames_add_common(frames, &common);
 }
 
 /* What a function refers to is before it; NULL: it is no CIE. */
@@ -172,27 +178,33 @@ static int function_parse(const struct frames_section *section, const struct cfi
 		       : 0;
 }
 
+int frames_add(struct frames *frames, const struct frames_function *function)
+{
+	struct frames_function *functions = array_grow(frames->functions, frames->functions_len,
+						       &frames->functions_size,
+						       FRAMES_FUNCTIONS_MAX, sizeof(*functions));
+
+	if (!functions)
+		return -errno;
+	frames->functions = functions;
+	functions[frames->functions_len++] = *function;
+	return 0;
+}
+
 /* 0, -E2BIG or -ENOMEM. */
 static int function_read(const struct frames_section *section, struct frames *frames,
 			 const struct entry *entry)
 {
 	const struct frames_common *common = common_find(frames, entry->refers);
-	struct frames_function *function, *functions;
+	struct frames_function function;
 
-	functions = array_grow(frames->functions, frames->functions_len, &frames->functions_size,
-			       FRAMES_FUNCTIONS_MAX, sizeof(*functions));
-	if (!functions)
-		return -errno;
-	frames->functions = functions;
-	function = &functions[frames->functions_len];
 	if (!common || common->bad ||
-	    function_parse(section, &common->cfi, entry->body, function)) {
+	    function_parse(section, &common->cfi, entry->body, &function)) {
 		frames->bad++;
 		return 0;
 	}
-	function->common = (size_t)(common - frames->commons);
-	frames->functions_len++;
-	return 0;
+	function.common = (size_t)(common - frames->commons);
+	return frames_add(frames, &function);
 }
 
 static int function_compare(const void *a, const void *b)
@@ -205,7 +217,7 @@ static int function_compare(const void *a, const void *b)
 }
 
 /* Of two that overlap the one that begins first is kept. */
-static void functions_order(struct frames *frames)
+void frames_order(struct frames *frames)
 {
 	struct frames_function *functions = frames->functions;
 	size_t kept = 0;
@@ -232,7 +244,7 @@ int frames_read(const struct frames_section *section, struct frames *frames)
 				 : function_read(section, frames, &entry);
 		at = offset_of(section, &reader);
 	}
-	functions_order(frames);
+	frames_order(frames);
 	return r;
 }
 

@@ -27,7 +27,8 @@ struct frames_section {
 struct frames_common {
 	uint64_t at; /* offset in the section: they are in that order */
 	bool bad; /* it was not understood */
-	bool debug; /* the section is .debug_frame */
+	bool go; /* of functions of Go: `code` are steps (unwind/pclntab.h), not a program */
+	uint32_t kind; /* of those: of all of their rules, UNWIND_CFA if steps tell */
 	struct cfi_common cfi;
 };
 
@@ -54,6 +55,11 @@ struct frames {
  * counted, and one that does not end within the section is the last.
  */
 int frames_read(const struct frames_section *section, struct frames *frames);
+
+/* Parts of it: what functions have in common, one, and their order, without overlap. */
+int frames_add_common(struct frames *frames, const struct frames_common *common);
+int frames_add(struct frames *frames, const struct frames_function *function);
+void frames_order(struct frames *frames);
 
 /* The function that has @address; NULL: none has. */
 const struct frames_function *frames_find(const struct frames *frames, uint64_t address);

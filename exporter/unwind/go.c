@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/go.h"
 
+#include <errno.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "unwind/elf_image.h"
+#include "unwind/pclntab.h"
 
-#define X86_64_WORD 8
-#define DATA_FACTOR (-4) /* in what the linker of Go writes (src/cmd/link/internal/ld/dwarf.go) */
+#define WORD 8
+#define X86_64_RA 16 /* number of the return address, see image.c */
 
-/* Without the suffix of those that are written in assembler, where linkers keep it. */
+/* What their flags and steps do not say. */
 static const struct {
 	const char *name;
 	enum unwind_kind kind;
 } functions[] = {
-	{ "runtime.goexit", UNWIND_END },
-	{ "runtime.mstart", UNWIND_END },
-	{ "runtime.rt0_go", UNWIND_END },
 	/* The goroutine may be on another thread already, or gone: what follows is the thread's. */
 	{ "runtime.mcall", UNWIND_END },
 	{ "runtime.morestack", UNWIND_END },
+	/* It calls the handler of a signal, and sigreturn is its caller. */
+	{ "runtime.sigtramp", UNWIND_CFA },
+	{ "runtime.cgoSigtramp", UNWIND_CFA },
 	{ "runtime.sigreturn", UNWIND_SIGNAL },
 	{ "runtime.sigreturn__sigaction", UNWIND_SIGNAL },
 	{ "runtime.systemstack", UNWIND_SWITCH },
@@ -29,127 +29,143 @@ static const struct {
 	{ "time.now", UNWIND_SWITCH },
 	{ "runtime.nanotime1", UNWIND_SWITCH },
 	{ "runtime.walltime", UNWIND_SWITCH },
-	{ "runtime.walltime1", UNWIND_SWITCH },
 	{ "runtime.vgetrandom1", UNWIND_SWITCH },
 };
 #define FUNCTIONS_LEN (sizeof(functions) / sizeof(functions[0]))
-#define GOEXIT 0 /* the first of them: every goroutine begins there */
-#define SUFFIX ".abi0"
 
-static bool text_is(const struct reader *names, size_t at, const char *text, size_t bytes)
-{
-	return reader_left(names) >= at + bytes && memcmp(names->at + at, text, bytes) == 0;
-}
+/* --- what a function is ---------------------------------------------------------------------- */
 
 /* No more is looked at than is compared: all names of a hostile file may be long, and alike. */
 static bool name_is(const struct reader *names, const char *name)
 {
-	size_t len = strlen(name);
+	size_t bytes = strlen(name) + 1;
 
-	return text_is(names, 0, name, len) &&
-	       (text_is(names, len, "", 1) || text_is(names, len, SUFFIX, sizeof(SUFFIX)));
+	return reader_left(names) >= bytes && memcmp(names->at, name, bytes) == 0;
 }
 
-static void symbol_add(struct go_code *go, const Elf64_Sym *symbol, struct reader names)
+/* The kind of all of its rules; UNWIND_CFA: its steps tell. */
+static enum unwind_kind kind_of(const struct pclntab_function *function)
 {
-	if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !symbol->st_size ||
-	    symbol->st_name >= reader_left(&names) || go->len == GO_FUNCTIONS_MAX)
-		return;
-	names.at += symbol->st_name;
-	for (size_t i = 0; i < FUNCTIONS_LEN; i++) {
-		struct go_function *function = &go->functions[go->len];
+	enum unwind_kind kind = function->flags & PCLNTAB_TOP_FRAME  ? UNWIND_END
+				: function->flags & PCLNTAB_SP_WRITE ? UNWIND_NONE
+								     : UNWIND_CFA;
 
-		if (!name_is(&names, functions[i].name) ||
-		    __builtin_add_overflow(symbol->st_value, symbol->st_size, &function->end))
-			continue;
-		function->begin = symbol->st_value;
-		function->kind = functions[i].kind;
-		go->is_named |= i == GOEXIT;
-		go->len++;
-		return;
+	for (size_t i = 0; i < FUNCTIONS_LEN; i++)
+		if (name_is(&function->name, functions[i].name))
+			kind = functions[i].kind;
+	return kind == UNWIND_CFA && !reader_left(&function->steps) ? UNWIND_NONE : kind;
+}
+
+/* --- frames ---------------------------------------------------------------------------------- */
+
+/* What functions of each kind have in common: from @first on, by kind. */
+static int commons_add(const struct cfi_machine *machine, uint32_t quantum, struct frames *frames,
+		       size_t *first)
+{
+	int r = 0;
+
+	*first = frames->commons_len;
+	for (uint32_t kind = 0; !r && kind < UNWIND_KINDS; kind++) {
+		const struct frames_common common = {
+			.go = true,
+			.kind = kind,
+			.cfi = { .machine = machine, .code_factor = quantum },
+		};
+
+		r = frames_add_common(frames, &common);
 	}
-}
-
-static void symbols_read(const struct elf_image *image, struct go_code *go)
-{
-	struct reader symbols, names;
-	GElf_Shdr header, texts;
-	Elf64_Sym symbol;
-
-	if (!elf_image_find(image, ".symtab", &header) || header.sh_type != SHT_SYMTAB ||
-	    header.sh_entsize != sizeof(symbol) || header.sh_size > GO_SYMBOLS_BYTES_MAX ||
-	    !elf_image_bytes(image, &header, &symbols) ||
-	    !elf_image_section(image, header.sh_link, &texts) ||
-	    !elf_image_bytes(image, &texts, &names))
-		return;
-	for (; reader_left(&symbols) >= sizeof(symbol); symbols.at += sizeof(symbol)) {
-		memcpy(&symbol, symbols.at, sizeof(symbol));
-		symbol_add(go, &symbol, names);
-	}
-}
-
-int go_find(const void *image, size_t bytes, struct go_code *go)
-{
-	_cleanup_(elf_image_close) struct elf_image elf = { 0 };
-	GElf_Shdr header;
-	int r = elf_image_open(image, bytes, &elf);
-
-	*go = (struct go_code){ 0 };
-	if (r)
-		return r;
-	go->is_go = elf_image_named(&elf, ".gopclntab", &header) ||
-		    elf_image_named(&elf, ".go.buildinfo", &header);
-	go->arm64 = elf.machine == EM_AARCH64;
-	if (go->is_go)
-		symbols_read(&elf, go);
-	return 0;
-}
-
-static const struct go_function *function_at(const struct go_code *go, uint64_t address)
-{
-	for (size_t i = 0; i < go->len; i++)
-		if (address >= go->functions[i].begin && address < go->functions[i].end)
-			return &go->functions[i];
-	return NULL;
+	return r;
 }
 
 /*
- * Functions of x86-64 that have a frame keep the frame pointer of their caller at its top, right
- * below the return address.
+ * Behind the call of a handler of signals its frame returns to the very first byte of the function
+ * that ends it, as if the byte before had called it.
  */
-static void keep_frame_pointer(struct unwind_rule *rule)
+static uint64_t begin_of(const struct pclntab_function *function, enum unwind_kind kind)
 {
-	if (rule->kind != UNWIND_CFA || rule->base != UNWIND_SP || rule->fp_place != UNWIND_KEPT ||
-	    rule->cfa_offset < 2 * X86_64_WORD)
-		return;
-	rule->fp_place = UNWIND_AT_CFA;
-	rule->fp_offset = -2 * X86_64_WORD;
+	return function->begin - (kind == UNWIND_SIGNAL);
 }
 
-bool go_rule(const struct go_code *go, const struct cfi_common *common, uint64_t address,
-	     struct unwind_rule *rule)
+/* Functions follow each other without a gap. */
+static void frame_make_room(struct frames *frames, const struct frames_function *next)
 {
-	static const struct unwind_rule none;
-	const struct go_function *function = function_at(go, address);
+	struct frames_function *last = frames->functions_len
+					       ? &frames->functions[frames->functions_len - 1]
+					       : NULL;
 
-	if (!go->is_go || common->data_factor != DATA_FACTOR)
-		return rule->kind != UNWIND_NONE;
-	if (!go->is_named)
-		*rule = none;
-	else if (function)
-		*rule = (struct unwind_rule){ .kind = go->arm64 && function->kind != UNWIND_END
-							      ? UNWIND_NONE
-							      : function->kind };
-	else if (!go->arm64)
-		keep_frame_pointer(rule);
+	if (last && last->end == next->begin + 1 && last->begin < next->begin)
+		last->end--;
+}
+
+int go_frames_read(const struct elf_image *image, const struct cfi_machine *machine,
+		   struct frames *frames)
+{
+	struct pclntab_function function;
+	struct pclntab table;
+	size_t first;
+	int r = pclntab_find(image, &table);
+
+	if (!r)
+		r = commons_add(machine, table.quantum, frames, &first);
+	for (size_t i = 0; !r && i < table.len; i++) {
+		if (!pclntab_function(&table, i, &function)) {
+			frames->bad++;
+			continue;
+		}
+		enum unwind_kind kind = kind_of(&function);
+		const struct frames_function frame = {
+			.begin = begin_of(&function, kind),
+			.end = function.end,
+			.common = first + kind,
+			.code = function.steps,
+		};
+
+		frame_make_room(frames, &frame);
+		r = frames_add(frames, &frame);
+	}
+	frames_order(frames);
+	return r;
+}
+
+/* --- rules ----------------------------------------------------------------------------------- */
+
+/* The caller's frame pointer is at the top of a frame, right below the return address. */
+static bool rule_x86_64(int64_t bytes, struct unwind_rule *rule)
+{
+	*rule = (struct unwind_rule){
+		.kind = UNWIND_CFA,
+		.fp_place = bytes >= WORD ? UNWIND_AT_CFA : UNWIND_KEPT,
+		.ra_place = UNWIND_AT_CFA,
+		.cfa_offset = (int32_t)bytes + WORD,
+		.fp_offset = bytes >= WORD ? -2 * WORD : 0,
+		.ra_offset = -WORD,
+	};
+	return true;
+}
+
+/* Both are at the bottom of it: the link register at the stack pointer, and below that the other.
+ */
+static bool rule_arm64(int64_t bytes, struct unwind_rule *rule)
+{
+	*rule = (struct unwind_rule){
+		.kind = UNWIND_CFA,
+		.fp_place = bytes ? UNWIND_AT_CFA : UNWIND_KEPT,
+		.ra_place = bytes ? UNWIND_AT_CFA : UNWIND_KEPT,
+		.cfa_offset = (int32_t)bytes,
+		.fp_offset = bytes ? -(int32_t)bytes - WORD : 0,
+		.ra_offset = -(int32_t)bytes,
+	};
+	return true;
+}
+
+bool go_rule(const struct frames_common *common, int64_t bytes, struct unwind_rule *rule)
+{
+	bool x86_64 = common->cfi.machine->ra == X86_64_RA;
+
+	*rule = (struct unwind_rule){ .kind = UNWIND_NONE };
+	if (common->kind == UNWIND_CFA && bytes >= 0 && bytes < INT32_MAX - WORD)
+		return x86_64 ? rule_x86_64(bytes, rule) : rule_arm64(bytes, rule);
+	if (common->kind == UNWIND_END || (x86_64 && common->kind != UNWIND_CFA))
+		rule->kind = common->kind;
 	return rule->kind != UNWIND_NONE;
-}
-
-uint64_t go_row_begin(const struct go_code *go, uint64_t address)
-{
-	const struct go_function *function = function_at(go, address);
-
-	return function && function->kind == UNWIND_SIGNAL && address == function->begin
-		       ? address - 1
-		       : address;
 }

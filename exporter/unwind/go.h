@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What frame information of Go does not say, and its conventions do
- * (src/cmd/compile/abi-internal.md, and the assembler in src/runtime of Go): where functions keep
- * their caller's frame pointer, where goroutines and threads begin, and which functions go on upon
- * another stack. These are known by their names: a program without symbols has no rules.
+ * Frames of Go: by the table that its own tracebacks use (unwind/pclntab.h), and by what else these
+ * know (src/runtime/traceback.go, src/cmd/compile/abi-internal.md, and the assembler in
+ * src/runtime): where functions keep their caller's frame pointer, where goroutines and threads
+ * begin, and which functions go on upon another stack.
  */
 #ifndef WORKLOAD_UNWIND_GO_H
 #define WORKLOAD_UNWIND_GO_H
@@ -13,38 +13,20 @@
 #include <stdint.h>
 
 #include "abi/unwind.h"
-#include "unwind/cfi.h"
-
-#define GO_FUNCTIONS_MAX 32
-#define GO_SYMBOLS_BYTES_MAX (64U << 20) /* of .symtab: 2.8 million symbols */
-
-struct go_function {
-	uint64_t begin, end; /* addresses as linked */
-	enum unwind_kind kind; /* of its rules */
-};
-
-struct go_code {
-	bool is_go; /* else there is nothing more */
-	bool is_named; /* it has symbols */
-	bool arm64; /* where no rule says how a stack goes on upon another */
-	size_t len;
-	struct go_function functions[GO_FUNCTIONS_MAX];
-};
-
-/* 0 with @go; -ENOEXEC: @image is no ELF file of x86-64 or arm64. */
-int go_find(const void *image, size_t bytes, struct go_code *go);
+#include "unwind/elf_image.h"
+#include "unwind/frames.h"
 
 /*
- * Makes @rule, which frame information has for @address of a function with @common, what it is in
- * code of Go. False: it is none.
+ * Adds its functions to @frames, whose `code` are steps then. 0; -ENODATA: it has no table, or one
+ * that is not understood; -E2BIG or -ENOMEM.
  */
-bool go_rule(const struct go_code *go, const struct cfi_common *common, uint64_t address,
-	     struct unwind_rule *rule);
+int go_frames_read(const struct elf_image *image, const struct cfi_machine *machine,
+		   struct frames *frames);
 
 /*
- * Where the row of that rule begins: a handler of signals returns to the very first byte of the
- * function that ends it, as if the byte before had called it.
+ * What holds where the stack pointer has moved by @bytes, in a function with @common, as a rule.
+ * False: it is none.
  */
-uint64_t go_row_begin(const struct go_code *go, uint64_t address);
+bool go_rule(const struct frames_common *common, int64_t bytes, struct unwind_rule *rule);
 
 #endif

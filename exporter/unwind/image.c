@@ -5,6 +5,8 @@
 
 #include "base/cleanup.h"
 #include "unwind/elf_image.h"
+#include "unwind/go.h"
+#include "unwind/pclntab.h"
 
 /* System V ABI for x86-64, figure 3.36; DWARF for the 64-bit Arm architecture, 4.1. */
 static const struct cfi_machine *machine_of(const struct elf_image *image)
@@ -16,23 +18,30 @@ static const struct cfi_machine *machine_of(const struct elf_image *image)
 }
 
 /* .debug_frame is linked nowhere: its pointers are absolute. */
-static int debug_frames_read(const void *image, size_t bytes, struct frames *frames)
+static int debug_frames_read(const struct elf_image *elf, struct frames *frames)
 {
-	_cleanup_(elf_image_close) struct elf_image elf = { 0 };
-	struct frames_section section = { .debug = true };
+	struct frames_section section = { .debug = true, .machine = machine_of(elf) };
 	struct reader debug;
 	GElf_Shdr found;
+
+	if (!elf_image_named(elf, ".debug_frame", &found) ||
+	    !elf_image_inflate(elf, &found, &debug, &frames->inflated))
+		return -ENODATA;
+	section.bytes = debug.at;
+	section.len = reader_left(&debug);
+	return frames_read(&section, frames);
+}
+
+/* What .debug_frame says of functions of Go that set the stack pointer is not true. */
+static int others_read(const void *image, size_t bytes, struct frames *frames)
+{
+	_cleanup_(elf_image_close) struct elf_image elf = { 0 };
 	int r = elf_image_open(image, bytes, &elf);
 
 	if (r)
 		return r;
-	if (!elf_image_named(&elf, ".debug_frame", &found) ||
-	    !elf_image_inflate(&elf, &found, &debug, &frames->inflated))
-		return -ENODATA;
-	section.bytes = debug.at;
-	section.len = reader_left(&debug);
-	section.machine = machine_of(&elf);
-	return frames_read(&section, frames);
+	return go_is(&elf) ? go_frames_read(&elf, machine_of(&elf), frames)
+			   : debug_frames_read(&elf, frames);
 }
 
 int image_frames_read(const void *image, size_t bytes, struct frames *frames)
@@ -44,7 +53,7 @@ int image_frames_read(const void *image, size_t bytes, struct frames *frames)
 		first = frames_read(&section, frames);
 	if (first && first != -ENODATA)
 		return first;
-	second = debug_frames_read(image, bytes, frames);
+	second = others_read(image, bytes, frames);
 	return first ? second : 0;
 }
 

@@ -15,10 +15,10 @@
 int image_frames(const void *image, size_t bytes, struct frames_section *section);
 
 /*
- * Reads that section, and what there is room for of what .debug_frame says of other functions: some
- * compilers write only the latter (Go). 0 with @frames, which borrows from the image, and which
- * frames_free() releases, also after an error; -ENOEXEC: as above; -ENODATA: there is neither;
- * -E2BIG or -ENOMEM.
+ * Reads that section, and what there is room for of other functions: of a program of Go those of
+ * its own table (unwind/go.h), else those of .debug_frame, as C may have been told to write only
+ * that. 0 with @frames, which borrows from the image, and which frames_free() releases, also after
+ * an error; -ENOEXEC: as above; -ENODATA: there is neither; -E2BIG or -ENOMEM.
  */
 int image_frames_read(const void *image, size_t bytes, struct frames *frames);
 

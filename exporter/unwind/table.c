@@ -10,6 +10,7 @@
 #include "unwind/cfi.h"
 #include "unwind/go.h"
 #include "unwind/image.h"
+#include "unwind/pclntab.h"
 #include "unwind/rules.h"
 
 /*
@@ -20,8 +21,8 @@
 #define GAP_MIN 16
 
 struct make {
-	const struct go_code *go;
 	struct unwind_table *table;
+	size_t steps; /* of functions of Go, which share them: bounded */
 	struct rules rules;
 	uint16_t order[UNWIND_RULES_MAX];
 };
@@ -58,54 +59,70 @@ static int row_add(struct unwind_table *table, uint64_t address, uint32_t rule)
 	return 0;
 }
 
-/* Rows ascend, also where the function before goes on up to here. */
-static uint64_t row_begin(const struct make *make, uint64_t address)
+static int row_add_rule(struct make *make, const struct unwind_rule *rule, uint64_t address)
 {
-	const struct unwind_table *table = make->table;
-	uint64_t begin = go_row_begin(make->go, address);
+	uint32_t index = rule->kind == UNWIND_NONE ? 0 : rule_index(make, rule);
 
-	return table->rows_len && table->rows[table->rows_len - 1].address >= begin ? address
-										    : begin;
-}
-
-static int row_add_state(struct make *make, const struct frames_common *common,
-			 const struct cfi_program *program, uint64_t address)
-{
-	struct unwind_rule rule;
-	uint32_t index = 0;
-	bool said = cfi_rule(program->common, &program->state, &rule);
-
-	if (common->debug)
-		said = go_rule(make->go, &common->cfi, address, &rule);
-	if (said)
-		index = rule_index(make, &rule);
 	make->table->states_bad += !index;
-	if (common->debug)
-		address = row_begin(make, address);
 	return row_add(make->table, address, index);
 }
 
-/* A function whose program cannot be followed to its end has one row, of none. */
+/* By the program of its frame information. 0; -EINVAL: it cannot be followed; -E2BIG or -ENOMEM. */
+static int rows_by_program(struct make *make, const struct cfi_common *common,
+			   const struct frames_function *function)
+{
+	struct cfi_program program;
+	struct unwind_rule rule;
+	uint64_t begin;
+	int r, added;
+
+	cfi_begin(&program, common, function->code, function->begin);
+	for (;;) {
+		r = cfi_next(&program, &begin);
+		if (r <= 0 || begin >= function->end)
+			return r < 0 ? r : 0;
+		cfi_rule(common, &program.state, &rule);
+		added = row_add_rule(make, &rule, begin);
+		if (added)
+			return added;
+	}
+}
+
+/* The same by the steps of a function of Go. */
+static int rows_by_steps(struct make *make, const struct frames_common *common,
+			 const struct frames_function *function)
+{
+	struct pclntab_step step;
+	struct unwind_rule rule;
+	int r, added;
+
+	if (common->kind != UNWIND_CFA) {
+		go_rule(common, 0, &rule);
+		return row_add_rule(make, &rule, function->begin);
+	}
+	pclntab_begin(function->code, function->begin, (uint32_t)common->cfi.code_factor, &step);
+	for (;;) {
+		r = make->steps++ < UNWIND_STEPS_MAX ? pclntab_next(&step) : -E2BIG;
+		if (r <= 0 || step.begin >= function->end)
+			return r < 0 ? r : 0;
+		go_rule(common, step.bytes, &rule);
+		added = row_add_rule(make, &rule, step.begin);
+		if (added)
+			return added;
+	}
+}
+
+/* A function that cannot be followed to its end has one row, of none. */
 static int function_add(struct make *make, const struct frames_common *common,
 			const struct frames_function *function)
 {
 	struct unwind_table *table = make->table;
 	size_t before = table->rows_len;
-	struct cfi_program program;
-	uint64_t begin;
-	int r, added = 0;
+	int r = common->go ? rows_by_steps(make, common, function)
+			   : rows_by_program(make, &common->cfi, function);
 
-	cfi_begin(&program, &common->cfi, function->code, function->begin);
-	for (;;) {
-		r = cfi_next(&program, &begin);
-		if (r <= 0 || begin >= function->end)
-			break;
-		added = row_add_state(make, common, &program, begin);
-		if (added)
-			return added;
-	}
-	if (r >= 0)
-		return 0;
+	if (r != -EINVAL)
+		return r;
 	table->rows_len = before;
 	table->functions_bad++;
 	return row_add(table, function->begin, 0);
@@ -126,11 +143,10 @@ static int functions_add(struct make *make, const struct frames *frames)
 	return r;
 }
 
-static int table_fill(struct unwind_table *table, const struct frames *frames,
-		      const struct go_code *go)
+static int table_fill(struct unwind_table *table, const struct frames *frames)
 {
 	static const struct unwind_rule none;
-	struct make make = { .go = go, .table = table };
+	struct make make = { .table = table };
 
 	table->rules = calloc(UNWIND_RULES_MAX, sizeof(*table->rules));
 	if (!table->rules)
@@ -142,11 +158,10 @@ static int table_fill(struct unwind_table *table, const struct frames *frames,
 	return functions_add(&make, frames);
 }
 
-static int table_of(const struct frames *frames, const struct go_code *go,
-		    struct unwind_table *table)
+static int table_of(const struct frames *frames, struct unwind_table *table)
 {
 	struct unwind_table made = { 0 };
-	int r = frames->functions_len ? table_fill(&made, frames, go) : -ENODATA;
+	int r = frames->functions_len ? table_fill(&made, frames) : -ENODATA;
 
 	if (r)
 		unwind_table_free(&made);
@@ -158,21 +173,17 @@ static int table_of(const struct frames *frames, const struct go_code *go,
 int unwind_table_from(const struct frames_section *section, struct unwind_table *table)
 {
 	_cleanup_(frames_free) struct frames frames = { 0 };
-	const struct go_code none = { 0 };
 	int r = frames_read(section, &frames);
 
-	return r ? r : table_of(&frames, &none, table);
+	return r ? r : table_of(&frames, table);
 }
 
 int unwind_table_make(const void *image, size_t bytes, struct unwind_table *table)
 {
 	_cleanup_(frames_free) struct frames frames = { 0 };
-	struct go_code go;
 	int r = image_frames_read(image, bytes, &frames);
 
-	if (!r)
-		r = go_find(image, bytes, &go);
-	return r ? r : table_of(&frames, &go, table);
+	return r ? r : table_of(&frames, table);
 }
 
 const struct unwind_rule *unwind_table_find(const struct unwind_table *table, uint64_t address)

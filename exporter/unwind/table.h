@@ -2,7 +2,8 @@
 /*
  * Unwind tables: for each address of an ELF file's code the rule by which the caller is found. They
  * are made from the section .eh_frame, which compilers write by default, with or without frame
- * pointers, and which stripping leaves alone; and from .debug_frame, which Go writes in its place.
+ * pointers, and which stripping leaves alone; of Go from the table that its own tracebacks use; and
+ * from .debug_frame.
  *
  * An image is hostile, but does not change meanwhile (unwind/elf_image.h). Making its table takes
  * time in proportion to its size, and to that of what is inflated, and memory up to the limits.
@@ -18,6 +19,7 @@
 
 #define UNWIND_ROWS_MAX (UNWIND_ROWS_MAX_ALL / 2) /* of one file; node has 270 000 */
 #define UNWIND_RULES_MAX 4096U /* of one file; libraries have some hundred */
+#define UNWIND_STEPS_MAX (8U * UNWIND_ROWS_MAX) /* of a program of Go */
 
 /* The rule from here on up to the next row. */
 struct unwind_row {

@@ -23,12 +23,11 @@ done
 { printf '\2'; cat "$out/framed"; } > "$out/unwind/file"
 mv "$out/framed" "$out/parser/framed"
 
-# The same as Go has it, compressed in the file.
-go='asm(".section .gopclntab,\"a\"\n.byte 0\n.text\n"); int f(int) __asm__("runtime.goexit");
-int f(int i) { return i; } void _start(void) { f(1); }'
-go+=$(printf ' int g%d(int i) { return i; }' {1..12})
+# Where it is for debuggers only, compressed in the file.
+many='void _start(void) { }'
+many+=$(printf ' int g%d(int i) { return i; }' {1..12})
 debugged=(-x c -O0 -g -gz=zlib -nostdlib -fno-asynchronous-unwind-tables -shared -fPIC "$linker")
-"${CC:-gcc}" "${debugged[@]}" - -o "$out/debugged" <<< "$go"
+"${CC:-gcc}" "${debugged[@]}" - -o "$out/debugged" <<< "$many"
 objcopy -R '.debug_[!f]*' "$out/debugged"
 { printf '\2'; cat "$out/debugged"; } > "$out/unwind/compressed"
 objcopy --decompress-debug-sections --dump-section ".debug_frame=$out/frames" "$out/debugged" /dev/null

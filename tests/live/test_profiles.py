@@ -15,6 +15,7 @@ import pytest
 
 import profiles
 from databases import POSTGRESQL, PostgreSQL
+from prometheus import Prometheus
 from profiles import HZ, SIGMAS, begun, sigmas_off, take, take_pprof, wait_until_read
 from servers import HttpLoad
 from services import (
@@ -246,13 +247,19 @@ def test_stacks_of_servers_are_complete_and_begin_where_they_do(profiling, start
 
 GO_BURNS = {"most_ns": "main.burnMost", "some_ns": "main.burnSome", "least_ns": "main.burnLeast"}
 GO_COMPLETE = 0.98
-GOEXIT = "runtime.goexit.abi0"  # where goroutines begin
+# How it is built, and what the end of a name is that its assembler has made.
+GO_BUILDS = {
+    "static": ({"CGO_ENABLED": "0"}, ".abi0"),
+    "cgo": ({"CGO_ENABLED": "1"}, ".abi0"),
+    "stripped": ({"GOFLAGS": "-ldflags=-s"}, ""),
+}
 
 
-@pytest.mark.parametrize("cgo", ["0", "1"], ids=["static", "cgo"])
-def test_functions_of_go_have_the_shares_of_time_that_they_have_measured(profiling, start, cgo):
-    """Go describes its functions in another section, and some not at all."""
-    gophers = start(Service, own_go("gophers", CGO_ENABLED=cgo))
+@pytest.mark.parametrize("build", GO_BUILDS)
+def test_functions_of_go_have_the_shares_of_time_that_they_have_measured(profiling, start, build):
+    """Go describes its functions in a table of its own."""
+    environment, suffix = GO_BUILDS[build]
+    gophers = start(Service, own_go("gophers", **environment))
     profiling.workload_of(gophers.port)
     before = gophers.ask("stats")
     profile = take(profiling, 3, workload=gophers.name)
@@ -261,19 +268,33 @@ def test_functions_of_go_have_the_shares_of_time_that_they_have_measured(profili
     profile.expect_complete(GO_COMPLETE)
     for function in GO_BURNS.values():
         alone = profile.calling(function)
-        assert profile.calling(GOEXIT, "main.burn", function, "main.spin") >= 0.95 * alone
+        by_burn = profile.calling(f"runtime.goexit{suffix}", "main.burn", function, "main.spin")
+        assert by_burn >= 0.95 * alone
 
 
-def test_stacks_of_go_go_on_where_its_runtime_changes_them(profiling, start):
+@pytest.mark.parametrize("build", ["cgo", "stripped"])
+def test_stacks_of_go_go_on_where_its_runtime_changes_them(profiling, start, build):
     """What a goroutine has the runtime do on the stack of its thread is seen to be for it."""
-    gophers = start(Service, own_go("gophers", CGO_ENABLED="1"), garbage="true")
+    environment, suffix = GO_BUILDS[build]
+    gophers = start(Service, own_go("gophers", **environment), garbage="true")
     profiling.workload_of(gophers.port)
     profile = take(profiling, 3, workload=gophers.name)
     profile.expect_complete(GO_COMPLETE)
-    assert profile.calling(GOEXIT, "main.litter", "main.makeGarbage") > 0
-    on_threads = profile.calling(GOEXIT, "runtime.systemstack.abi0")
+    begin = f"runtime.goexit{suffix}"
+    assert profile.calling(begin, "main.litter", "main.makeGarbage") > 0
+    on_threads = profile.calling(begin, f"runtime.systemstack{suffix}")
     assert on_threads > 0
     print(f"of {profile.samples} samples {on_threads} on the stack of a thread")
+
+
+def test_stacks_of_prometheus_as_its_distribution_has_stripped_it(profiling, start, tmp_path):
+    server = start(Prometheus, tmp_path, [])
+    start(HttpLoad, server.port)
+    workload = profiling.workload_of(server.port)
+    wait_until_read(profiling, workload)
+    profile = take(profiling, 3, workload=workload)
+    profile.expect_complete(GO_COMPLETE)
+    assert profile.calling("runtime.goexit", "net/http.(*conn).serve") >= 0.5 * profile.samples
 
 
 # --- what a process becomes -------------------------------------------------------------------------

@@ -4,10 +4,12 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <libdeflate.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "unwind/elf_image.h"
 #include "unwind/image.h"
 #include "unwind/table.h"
 
@@ -15,9 +17,11 @@
 #define ADDRESS 0x10000 /* that the section is linked at */
 #define SECTIONS_MAX 4096 /* that are looked at, behind the first, which is none */
 
-static const char names[] = "\0.names\0.eh_frame";
+static const char names[] = "\0.names\0.debug_frame\0.eh_frame";
 #define NAMES_AT 1
-#define FRAMES_AT 8
+#define FRAMES_AT 21
+#define DEBUG_AT 8
+#define DEBUG_BYTES_MAX 256
 
 /* A CIE and a function at 0x1000 of arm64: the CFA is sp + 32, and x29 and x30 are saved below. */
 static const uint8_t frames[] = { TO32(20),   TO32(0), 1,    'z',  'R',      0,        4,
@@ -40,12 +44,12 @@ static void image_free(struct image *image)
 
 static struct image image_with(uint16_t machine, uint16_t index)
 {
-	const size_t sections_at = sizeof(Elf64_Ehdr) + 24;
+	const size_t sections_at = sizeof(Elf64_Ehdr) + 32;
 	const size_t frames_at = sections_at + (index + 2UL) * sizeof(Elf64_Shdr);
 	struct image image = { .len = frames_at + sizeof(frames) };
 	Elf64_Shdr *sections;
 
-	image.bytes = calloc(1, image.len);
+	image.bytes = calloc(1, image.len + DEBUG_BYTES_MAX);
 	cr_assert(image.bytes);
 	image.header = (Elf64_Ehdr *)image.bytes;
 	*image.header = (Elf64_Ehdr){ .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
@@ -167,5 +171,85 @@ Test(unwind_image, is_not_searched_for_ever)
 
 		cr_expect_eq(find(&image, &section), index <= SECTIONS_MAX ? 0 : -ENODATA, "%u",
 			     index);
+	}
+}
+
+/* --- .debug_frame ---------------------------------------------------------------------------- */
+
+/* Of x86-64, a CIE and a function at 0x1000: the CFA is rsp + 24. */
+static const uint8_t debug_frames[] = {
+	TO32(16), 0xff,         0xff,    0xff,       0xff,    3,  0, 1, 0x7c,
+	16,       0x0c,         7,       24,         5,       16, 2, 0, TO32(24),
+	TO32(0),  TO32(0x1000), TO32(0), TO32(0x10), TO32(0), 0,  0, 0, 0
+};
+
+/* What follows the section is that in place of .eh_frame; with @header it is compressed. */
+static void debug_set(struct image *image, const Elf64_Chdr *header)
+{
+	struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(6);
+	uint8_t *to = image->bytes + image->len;
+	size_t len = sizeof(debug_frames);
+
+	cr_assert(compressor);
+	if (header) {
+		memcpy(to, header, sizeof(*header));
+		len = libdeflate_zlib_compress(compressor, debug_frames, len, to + sizeof(*header),
+					       DEBUG_BYTES_MAX - sizeof(*header));
+		cr_assert(len);
+		len += sizeof(*header);
+	} else {
+		memcpy(to, debug_frames, len);
+	}
+	libdeflate_free_compressor(compressor);
+	image->section->sh_name = DEBUG_AT;
+	image->section->sh_offset = image->len;
+	image->section->sh_size = len;
+	image->section->sh_flags = header ? SHF_COMPRESSED : 0;
+	image->len += len;
+}
+
+static int make_debug(const struct image *image)
+{
+	struct unwind_table table;
+	int r = unwind_table_make(image->bytes, image->len, &table);
+
+	if (r)
+		return r;
+	cr_expect_eq(unwind_table_find(&table, 0x1000)->cfa_offset, 24);
+	unwind_table_free(&table);
+	return 0;
+}
+
+Test(unwind_image, has_debug_frame_as_it_is_or_compressed)
+{
+	const Elf64_Chdr header = { .ch_type = ELFCOMPRESS_ZLIB, .ch_size = sizeof(debug_frames) };
+	_cleanup_(image_free) struct image plain = image_with(EM_X86_64, 1),
+					   compressed = image_with(EM_X86_64, 1);
+
+	debug_set(&plain, NULL);
+	cr_expect_eq(make_debug(&plain), 0);
+	debug_set(&compressed, &header);
+	cr_expect_eq(make_debug(&compressed), 0);
+	compressed.section->sh_size--;
+	cr_expect_eq(make_debug(&compressed), -ENODATA, "its end is cut off");
+	compressed.section->sh_size = sizeof(header) - 1;
+	cr_expect_eq(make_debug(&compressed), -ENODATA);
+}
+
+Test(unwind_image, has_no_more_of_it_than_it_says_and_may_be)
+{
+	const Elf64_Chdr headers[] = {
+		{ .ch_type = ELFCOMPRESS_ZLIB, .ch_size = sizeof(debug_frames) - 1 },
+		{ .ch_type = ELFCOMPRESS_ZLIB, .ch_size = sizeof(debug_frames) + 1 },
+		{ .ch_type = ELFCOMPRESS_ZLIB, .ch_size = 0 },
+		{ .ch_type = ELFCOMPRESS_ZLIB, .ch_size = ELF_IMAGE_INFLATED_MAX + 1 },
+		{ .ch_type = 2 /* zstd */, .ch_size = sizeof(debug_frames) },
+	};
+
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+		_cleanup_(image_free) struct image image = image_with(EM_X86_64, 1);
+
+		debug_set(&image, &headers[i]);
+		cr_expect_eq(make_debug(&image), -ENODATA, "%zu", i);
 	}
 }

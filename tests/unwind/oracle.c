@@ -341,7 +341,8 @@ static size_t ranges_read(Elf *elf, Elf_Data *data, uint64_t address, struct ran
 	return len;
 }
 
-static Elf_Data *eh_frame(Elf *elf, uint64_t *address)
+/* The bytes of a section; NULL: there is none. */
+static Elf_Data *section_of(Elf *elf, const char *wanted, uint64_t *address)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
@@ -354,7 +355,7 @@ static Elf_Data *eh_frame(Elf *elf, uint64_t *address)
 
 		gelf_getshdr(section, &header);
 		name = elf_strptr(elf, names, header.sh_name);
-		if (!name || strcmp(name, ".eh_frame") != 0 || header.sh_type == SHT_NOBITS)
+		if (!name || strcmp(name, wanted) != 0 || header.sh_type == SHT_NOBITS)
 			continue;
 		*address = header.sh_addr;
 		return elf_rawdata(section, NULL);
@@ -375,7 +376,9 @@ static void compare_elf(struct file *file, Elf *elf, Elf_Data *data, uint64_t ad
 	for (size_t i = 0; i < len; i++)
 		if (!i || ranges[i].begin >= ranges[i - 1].end)
 			compare_function(file, ranges[i].begin, ranges[i].end);
-	compare_gaps(file, ranges, len);
+	/* Of those of Go libdw does not know. */
+	if (!section_of(elf, ".gopclntab", &address))
+		compare_gaps(file, ranges, len);
 	free(ranges);
 	functions += len;
 }
@@ -393,7 +396,7 @@ static void compare_file(struct file *file, int fd, const void *image, size_t by
 	    (header.e_machine != EM_X86_64 && header.e_machine != EM_AARCH64) ||
 	    (header.e_type != ET_DYN && header.e_type != ET_EXEC))
 		goto end;
-	data = eh_frame(elf, &address);
+	data = section_of(elf, ".eh_frame", &address);
 	file->cfi = dwarf_getcfi_elf(elf);
 	if (!data || data->d_size < 16 || !file->cfi)
 		goto end;
