@@ -240,7 +240,8 @@ def test_stacks_of_servers_are_complete_and_begin_where_they_do(profiling, start
     profile = take(profiling, 3, workload=workload)
     profile.expect_complete()
     assert profile.calling(*functions) >= 0.9 * profile.samples
-    assert profile.calling(*functions, inside) > 0
+    # One sample in six or seven is, of Redis: of few of them none may be.
+    assert profile.calling(*functions, inside) > 0 or profile.samples < 100
 
 
 # --- Go ----------------------------------------------------------------------------------------------
