@@ -76,6 +76,20 @@ static void unnamed_free(struct unnamed *unnamed)
 	frames_free(&unnamed->frames);
 }
 
+/* A name of Go may be empty: then it is told where it begins. */
+static struct name name_write(struct writer *writer, const struct reader *text, uint64_t begin)
+{
+	struct name name = { .begin = begin };
+
+	if (!reader_left(text) || !*text->at)
+		return name;
+	text_write(writer, text);
+	name = writer->last_name;
+	name.begin = begin;
+	writer->found->no_room += !name.text;
+	return name;
+}
+
 /*
  * A symbol that does not say how long it is may be the last before many functions that were
  * stripped of theirs: frame information tells.
@@ -89,21 +103,12 @@ static struct name name_of(struct writer *writer, uint64_t address, const struct
 	struct pclntab_function of_go;
 	struct name name = { 0 };
 
-	if (!symbol->sized && pclntab_search(&unnamed->go, address, &of_go)) {
-		if (reader_left(&of_go.name) && *of_go.name.at) {
-			text_write(writer, &of_go.name);
-			name = writer->last_name;
-			writer->found->no_room += !name.text;
-		}
-		name.begin = of_go.begin;
-	} else if (function && (!symbol->rank || function->begin > symbol->begin)) {
+	if (!symbol->sized && pclntab_search(&unnamed->go, address, &of_go))
+		name = name_write(writer, &of_go.name, of_go.begin);
+	else if (function && (!symbol->rank || function->begin > symbol->begin))
 		name.begin = function->begin;
-	} else if (symbol->rank) {
-		text_write(writer, &symbol->name);
-		name = writer->last_name;
-		name.begin = symbol->begin;
-		writer->found->no_room += !name.text;
-	}
+	else if (symbol->rank)
+		name = name_write(writer, &symbol->name, symbol->begin);
 	return name;
 }
 
@@ -120,7 +125,7 @@ static void unnamed_load(const struct elf_image *image, const struct symbol *sym
 		return;
 	if (pclntab_find(image, &unnamed->go))
 		unnamed->go.len = 0;
-	if (!image_frames(image->bytes, image->len, &section))
+	if (!image_frames(image, &section))
 		frames_read(&section, &unnamed->frames);
 }
 

@@ -130,9 +130,9 @@ int go_frames_read(const struct elf_image *image, const struct cfi_machine *mach
 /* --- rules ----------------------------------------------------------------------------------- */
 
 /* The caller's frame pointer is at the top of a frame, right below the return address. */
-static bool rule_x86_64(int64_t bytes, struct unwind_rule *rule)
+static struct unwind_rule rule_x86_64(int64_t bytes)
 {
-	*rule = (struct unwind_rule){
+	return (struct unwind_rule){
 		.kind = UNWIND_CFA,
 		.fp_place = bytes >= WORD ? UNWIND_AT_CFA : UNWIND_KEPT,
 		.ra_place = UNWIND_AT_CFA,
@@ -140,14 +140,12 @@ static bool rule_x86_64(int64_t bytes, struct unwind_rule *rule)
 		.fp_offset = bytes >= WORD ? -2 * WORD : 0,
 		.ra_offset = -WORD,
 	};
-	return true;
 }
 
-/* Both are at the bottom of it: the link register at the stack pointer, and below that the other.
- */
-static bool rule_arm64(int64_t bytes, struct unwind_rule *rule)
+/* Both are at the bottom: the link register at the stack pointer, and below it the other one. */
+static struct unwind_rule rule_arm64(int64_t bytes)
 {
-	*rule = (struct unwind_rule){
+	return (struct unwind_rule){
 		.kind = UNWIND_CFA,
 		.fp_place = bytes ? UNWIND_AT_CFA : UNWIND_KEPT,
 		.ra_place = bytes ? UNWIND_AT_CFA : UNWIND_KEPT,
@@ -155,17 +153,16 @@ static bool rule_arm64(int64_t bytes, struct unwind_rule *rule)
 		.fp_offset = bytes ? -(int32_t)bytes - WORD : 0,
 		.ra_offset = -(int32_t)bytes,
 	};
-	return true;
 }
 
-bool go_rule(const struct frames_common *common, int64_t bytes, struct unwind_rule *rule)
+struct unwind_rule go_rule(const struct frames_common *common, int64_t bytes)
 {
 	bool x86_64 = common->cfi.machine->ra == X86_64_RA;
+	struct unwind_rule rule = { .kind = UNWIND_NONE };
 
-	*rule = (struct unwind_rule){ .kind = UNWIND_NONE };
 	if (common->kind == UNWIND_CFA && bytes >= 0 && bytes < INT32_MAX - WORD)
-		return x86_64 ? rule_x86_64(bytes, rule) : rule_arm64(bytes, rule);
-	if (common->kind == UNWIND_END || (x86_64 && common->kind != UNWIND_CFA))
-		rule->kind = common->kind;
-	return rule->kind != UNWIND_NONE;
+		rule = x86_64 ? rule_x86_64(bytes) : rule_arm64(bytes);
+	else if (common->kind == UNWIND_END || (x86_64 && common->kind != UNWIND_CFA))
+		rule.kind = common->kind;
+	return rule;
 }

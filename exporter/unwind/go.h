@@ -23,10 +23,7 @@
 int go_frames_read(const struct elf_image *image, const struct cfi_machine *machine,
 		   struct frames *frames);
 
-/*
- * What holds where the stack pointer has moved by @bytes, in a function with @common, as a rule.
- * False: it is none.
- */
-bool go_rule(const struct frames_common *common, int64_t bytes, struct unwind_rule *rule);
+/* What holds where the stack pointer has moved by @bytes, in a function with @common. */
+struct unwind_rule go_rule(const struct frames_common *common, int64_t bytes);
 
 #endif

@@ -33,46 +33,41 @@ static int debug_frames_read(const struct elf_image *elf, struct frames *frames)
 }
 
 /* What .debug_frame says of functions of Go that set the stack pointer is not true. */
-static int others_read(const void *image, size_t bytes, struct frames *frames)
+static int others_read(const struct elf_image *elf, struct frames *frames)
 {
-	_cleanup_(elf_image_close) struct elf_image elf = { 0 };
-	int r = elf_image_open(image, bytes, &elf);
-
-	if (r)
-		return r;
-	return go_is(&elf) ? go_frames_read(&elf, machine_of(&elf), frames)
-			   : debug_frames_read(&elf, frames);
+	return go_is(elf) ? go_frames_read(elf, machine_of(elf), frames)
+			  : debug_frames_read(elf, frames);
 }
 
-int image_frames_read(const void *image, size_t bytes, struct frames *frames)
+int image_frames(const struct elf_image *image, struct frames_section *section)
 {
-	struct frames_section section;
-	int first = image_frames(image, bytes, &section), second;
-
-	if (!first)
-		first = frames_read(&section, frames);
-	if (first && first != -ENODATA)
-		return first;
-	second = others_read(image, bytes, frames);
-	return first ? second : 0;
-}
-
-int image_frames(const void *image, size_t bytes, struct frames_section *section)
-{
-	_cleanup_(elf_image_close) struct elf_image elf = { 0 };
 	struct reader frames;
 	GElf_Shdr found;
-	int r = elf_image_open(image, bytes, &elf);
 
-	if (r)
-		return r;
-	if (!elf_image_find(&elf, ".eh_frame", &found) || !elf_image_bytes(&elf, &found, &frames))
+	if (!elf_image_find(image, ".eh_frame", &found) || !elf_image_bytes(image, &found, &frames))
 		return -ENODATA;
 	*section = (struct frames_section){
 		.bytes = frames.at,
 		.len = reader_left(&frames),
 		.address = found.sh_addr,
-		.machine = machine_of(&elf),
+		.machine = machine_of(image),
 	};
 	return 0;
+}
+
+int image_frames_read(const void *bytes, size_t len, struct frames *frames)
+{
+	_cleanup_(elf_image_close) struct elf_image image = { 0 };
+	struct frames_section section;
+	int first = elf_image_open(bytes, len, &image), second;
+
+	if (first)
+		return first;
+	first = image_frames(&image, &section);
+	if (!first)
+		first = frames_read(&section, frames);
+	if (first && first != -ENODATA)
+		return first;
+	second = others_read(&image, frames);
+	return first ? second : 0;
 }

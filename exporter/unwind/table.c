@@ -97,7 +97,7 @@ static int rows_by_steps(struct make *make, const struct frames_common *common,
 	int r, added;
 
 	if (common->kind != UNWIND_CFA) {
-		go_rule(common, 0, &rule);
+		rule = go_rule(common, 0);
 		return row_add_rule(make, &rule, function->begin);
 	}
 	pclntab_begin(function->code, function->begin, (uint32_t)common->cfi.code_factor, &step);
@@ -105,7 +105,7 @@ static int rows_by_steps(struct make *make, const struct frames_common *common,
 		r = make->steps++ < UNWIND_STEPS_MAX ? pclntab_next(&step) : -E2BIG;
 		if (r <= 0 || step.begin >= function->end)
 			return r < 0 ? r : 0;
-		go_rule(common, step.bytes, &rule);
+		rule = go_rule(common, step.bytes);
 		added = row_add_rule(make, &rule, step.begin);
 		if (added)
 			return added;

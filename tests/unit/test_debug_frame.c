@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define TO32(n) (n) & 0xff, (n) >> 8 & 0xff, (n) >> 16 & 0xff, (n) >> 24 & 0xff
 #define TO64(n) TO32(n), TO32(0)
 #define ONES 0xff, 0xff, 0xff, 0xff
 /* A CIE of 20 bytes, as Go writes it: the CFA is rsp + @offset. */
@@ -32,14 +31,6 @@ static int make(const uint8_t *bytes, size_t len, struct unwind_table *table)
 	};
 
 	return unwind_table_from(&section, table);
-}
-
-static void expect_offset(const struct unwind_table *table, uint64_t address, int offset)
-{
-	const struct unwind_rule *rule = unwind_table_find(table, address);
-
-	cr_expect_eq(rule->kind, offset ? UNWIND_CFA : UNWIND_NONE, "at %#lx", address);
-	cr_expect_eq(rule->cfa_offset, offset, "at %#lx: %d", address, rule->cfa_offset);
 }
 
 Test(debug_frame, makes_a_table)

@@ -8,7 +8,6 @@
 #include "profiles/program.h"
 #include "unwinding.h"
 
-#define TO32(n) (n) & 0xff, (n) >> 8 & 0xff, (n) >> 16 & 0xff, (n) >> 24 & 0xff
 #define BUILD_ID(...) \
 	TO32(4), TO32(sizeof((uint8_t[]){ __VA_ARGS__ })), TO32(3), 'G', 'N', 'U', 0, __VA_ARGS__
 

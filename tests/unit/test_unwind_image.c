@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where images of ELF files say that their frame information is. Those made up have no code. */
-#include <criterion/criterion.h>
+#include "unwinding.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -13,7 +13,6 @@
 #include "unwind/image.h"
 #include "unwind/table.h"
 
-#define TO32(n) (n) & 0xff, (n) >> 8 & 0xff, (n) >> 16 & 0xff, (n) >> 24 & 0xff
 #define ADDRESS 0x10000 /* that the section is linked at */
 #define SECTIONS_MAX 4096 /* that are looked at, behind the first, which is none */
 
@@ -82,7 +81,10 @@ static struct image image_with(uint16_t machine, uint16_t index)
 
 static int find(const struct image *image, struct frames_section *section)
 {
-	return image_frames(image->bytes, image->len, section);
+	_cleanup_(elf_image_close) struct elf_image elf = { 0 };
+	int r = elf_image_open(image->bytes, image->len, &elf);
+
+	return r ? r : image_frames(&elf, section);
 }
 
 Test(unwind_image, has_a_section_of_frame_information)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define AT 0x10000 /* that the section is linked at */
-#define TO32(n) (n) & 0xff, (n) >> 8 & 0xff, (n) >> 16 & 0xff, (n) >> 24 & 0xff
 
 /* A CIE of 24 bytes: the CFA is rsp + 8, and rip is right below it. */
 #define COMMON(version, letter, encoding, ra)                                                      \
@@ -31,14 +30,6 @@ static int make(const uint8_t *bytes, size_t len, struct unwind_table *table)
 	};
 
 	return unwind_table_from(&section, table);
-}
-
-static void expect_offset(const struct unwind_table *table, uint64_t address, int offset)
-{
-	const struct unwind_rule *rule = unwind_table_find(table, address);
-
-	cr_expect_eq(rule->kind, offset ? UNWIND_CFA : UNWIND_NONE, "at %#lx", address);
-	cr_expect_eq(rule->cfa_offset, offset, "at %#lx: %d", address, rule->cfa_offset);
 }
 
 Test(unwind_table, has_the_rules_of_functions_and_none_between_them)

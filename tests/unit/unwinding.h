@@ -14,6 +14,17 @@
 #include "base/cleanup.h"
 #include "unwind/table.h"
 
+#define TO32(n) (n) & 0xff, (n) >> 8 & 0xff, (n) >> 16 & 0xff, (n) >> 24 & 0xff
+
+/* The rule of @table at @address: the CFA is rsp + @offset; 0: there is none. */
+static inline void expect_offset(const struct unwind_table *table, uint64_t address, int offset)
+{
+	const struct unwind_rule *rule = unwind_table_find(table, address);
+
+	cr_expect_eq(rule->kind, offset ? UNWIND_CFA : UNWIND_NONE, "at %#lx", address);
+	cr_expect_eq(rule->cfa_offset, offset, "at %#lx: %d", address, rule->cfa_offset);
+}
+
 /* The bytes of a file, for as long as the test lives. */
 static inline const void *image_of(const char *path, size_t *bytes)
 {
