@@ -72,7 +72,7 @@ def expect_shares(profile, before, after, functions, least=0.95):
 
 def test_functions_have_the_shares_of_time_that_they_have_measured(profiling, start):
     burner = start(Service, "burner", threads=1)
-    profiling.workload_of(burner.port)
+    wait_until_read(profiling, profiling.workload_of(burner.port))
     before = burner.ask("stats")
     profile = take(profiling, 3, workload=burner.name)
     expect_shares(profile, before, burner.ask("stats"), BURNS)
@@ -125,7 +125,7 @@ def test_there_are_as_many_samples_as_there_was_cpu_time(profiling, start):
 def test_functions_of_cpp_have_the_shares_of_time_that_they_have_measured(profiling, start):
     """They throw through frames, have stacks of changing size, and are called by std::function."""
     thrower = start(Service, "thrower", threads=1)
-    profiling.workload_of(thrower.port)
+    wait_until_read(profiling, profiling.workload_of(thrower.port))
     names = {name: mangled(thrower.path, name) for name in [*THROWS.values(), "work", "spin"]}
     before = thrower.ask("stats")
     profile = take(profiling, 3, workload=thrower.name)
@@ -261,7 +261,7 @@ def test_functions_of_go_have_the_shares_of_time_that_they_have_measured(profili
     """Go describes its functions in a table of its own."""
     environment, suffix = GO_BUILDS[build]
     gophers = start(Service, own_go("gophers", **environment))
-    profiling.workload_of(gophers.port)
+    wait_until_read(profiling, profiling.workload_of(gophers.port))
     before = gophers.ask("stats")
     profile = take(profiling, 3, workload=gophers.name)
     # The rest is its scheduler, whose idle threads look for work.
@@ -278,7 +278,7 @@ def test_stacks_of_go_go_on_where_its_runtime_changes_them(profiling, start, bui
     """What a goroutine has the runtime do on the stack of its thread is seen to be for it."""
     environment, suffix = GO_BUILDS[build]
     gophers = start(Service, own_go("gophers", **environment), garbage="true")
-    profiling.workload_of(gophers.port)
+    wait_until_read(profiling, profiling.workload_of(gophers.port))
     profile = take(profiling, 3, workload=gophers.name)
     profile.expect_complete(GO_COMPLETE)
     begin = f"runtime.goexit{suffix}"
@@ -303,7 +303,7 @@ def test_stacks_of_prometheus_as_its_distribution_has_stripped_it(profiling, sta
 
 def test_a_process_that_ends_is_in_the_profile_with_its_names(profiling, start):
     burner = start(Service, "burner")
-    profiling.workload_of(burner.port)
+    wait_until_read(profiling, profiling.workload_of(burner.port))
     profile = begun(take, profiling, 3)
     burned(burner.pid, 1)
     burner.stop()
