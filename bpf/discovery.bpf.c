@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Discovery: which processes are services (they listen on TCP), which belong to them (their
- * descendants, from birth), and which sockets are theirs (storage on the listening socket, which
- * the kernel clones to each connection).
+ * descendants, from birth), and which sockets are theirs (a mark on the listening socket, which the
+ * kernel clones to each connection).
  */
 #include "lib/kernel.h"
 #include "core/endpoints.h"
@@ -11,65 +11,10 @@
 #include "lib/spares.h"
 #include "core/trees.h"
 #include "discovery/listening.h"
+#include "discovery/sockets.h"
 #include "lib/walks.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-static const struct tracked tracked_empty; /* too large for the stack */
-
-/* @sk shall have state no longer. */
-static inline void socket_forget(struct sock *sk)
-{
-	if (!bpf_sk_storage_delete(&sockets, sk))
-		quota_give(QUOTA_SOCKETS);
-}
-
-/* The state of a socket that listens; NULL, and counted, if it cannot have any. */
-static inline struct tracked *listener_make(struct sock *sk, __u32 tree)
-{
-	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
-
-	if (tracked)
-		return tracked;
-	if (!quota_take(QUOTA_SOCKETS, 1)) {
-		drop_of(tree, DROP_LISTENER_QUOTA);
-		return NULL;
-	}
-	tracked = bpf_sk_storage_get(&sockets, sk, (void *)&tracked_empty,
-				     BPF_SK_STORAGE_GET_F_CREATE);
-	if (!tracked) {
-		quota_give(QUOTA_SOCKETS);
-		drop_of(tree, DROP_SOCKET_STORAGE);
-	}
-	return tracked;
-}
-
-/* The listener's storage is a template: no connection state in it, so that a clone starts afresh.
- */
-static inline struct tracked *listener_track(struct sock *sk, __u32 tree)
-{
-	bool known = bpf_sk_storage_get(&listeners, sk, 0, 0) != NULL;
-	struct tracked *tracked = listener_make(sk, tree);
-
-	if (!tracked)
-		return NULL;
-	if (!bpf_sk_storage_get(&listeners, sk, 0, BPF_SK_STORAGE_GET_F_CREATE)) {
-		socket_forget(sk);
-		drop_of(tree, DROP_SOCKET_STORAGE);
-		return NULL;
-	}
-	tracked->held = HELD_BY_LISTENER;
-	if (!known) {
-		tracked->drops = sk->sk_drops.counter;
-		namespace_enter(sk);
-	}
-	tracked->port = sk->__sk_common.skc_num;
-	tracked->tree = tree;
-	/* Without bind(2) it has no port yet (tracked_find_port), and no endpoint. */
-	if (tracked->port)
-		tracked_assign(tracked, tree);
-	return tracked;
-}
 
 /* Whether a walk may find what has no state now: beyond a quota user space waits for room. */
 static inline int walk_may_help(void)
@@ -100,66 +45,13 @@ static inline struct tracked *listener_found(struct sock *sk, struct task_struct
 	return tracked;
 }
 
-/* Gives a connection of @tree its state, or counts that it cannot have any. */
-static inline void connection_make(struct sock *sk, struct tracked *fresh, __u32 tree)
-{
-	if (!quota_take(QUOTA_SOCKETS, 0)) {
-		drop_of(tree, DROP_CONNECTION_QUOTA);
-		return;
-	}
-	fresh->port = sk->__sk_common.skc_num;
-	fresh->held = HELD_BY_CONNECTION;
-	tracked_assign(fresh, tree);
-	if (!bpf_sk_storage_get(&sockets, sk, fresh, BPF_SK_STORAGE_GET_F_CREATE)) {
-		quota_give(QUOTA_SOCKETS);
-		drop_of(fresh->tree, DROP_SOCKET_STORAGE);
-	}
-}
-
-/*
- * A connection whose listener has no state: if it is one of Multipath TCP that a walk has met, the
- * connection gets its own. A client that speaks plain TCP is served by plain TCP.
- */
-static inline void connection_seek(struct sock *sk)
-{
-	struct listening_key key = listening_at(sk);
-	struct listening *found = bpf_map_lookup_elem(&listening, &key);
-	struct tracked fresh = {};
-
-	if (found && found->multipath && listening_owner(found))
-		connection_make(sk, &fresh, found->tree);
-}
-
-/*
- * A child's first event: the kernel has just copied the listener's state to it. Beyond the quota it
- * is taken away again, before anything else has looked at it.
- */
-static inline void connection_born(__u32 copy, struct sock *sk)
-{
-	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
-
-	/* Another copy may have taken it away. */
-	if (!tracked && listens_multipath && !copy)
-		connection_seek(sk);
-	if (!tracked || tracked->held == HELD_BY_CONNECTION)
-		return;
-	if (quota_take(QUOTA_SOCKETS, 0)) {
-		tracked->held = HELD_BY_CONNECTION;
-		return;
-	}
-	drop_of(tracked->tree, DROP_CONNECTION_QUOTA);
-	bpf_sk_storage_delete(&sockets, sk);
-}
-
 /* TCP is done with @sk, which no process has open any more: its state goes with it. */
 SOFTIRQ_PROG("tp_btf/tcp_destroy_sock", discovery_destroy, struct sock *sk)
 {
-	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct tracked *tracked = tracked_at(sk);
 
-	if (!tracked || tracked->held != HELD_BY_CONNECTION)
-		return 0;
-	tracked->held = 0;
-	quota_give(QUOTA_SOCKETS);
+	if (tracked)
+		socket_forget(sk, tracked);
 	return 0;
 }
 
@@ -176,19 +68,16 @@ SOFTIRQ_PROG("tp_btf/inet_sock_set_state", discovery_listen, struct sock *sk, in
 			doorbell_ring();
 		return 0;
 	}
-	if (oldstate != TCP_LISTEN)
+	if (newstate == (oldstate == TCP_LISTEN ? TCP_SYN_RECV : TCP_ESTABLISHED) &&
+	    (oldstate == TCP_LISTEN || oldstate == TCP_SYN_RECV) && is_tcp(sk))
+		connection_born(copy || oldstate != TCP_LISTEN, sk);
+	if (oldstate != TCP_LISTEN || newstate != TCP_CLOSE)
 		return 0;
-	if (newstate == TCP_SYN_RECV)
-		connection_born(copy, sk);
-	if (newstate != TCP_CLOSE)
-		return 0;
-	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	tracked = tracked_at(sk);
 	if (!tracked)
 		return 0;
-	listener_count_overflows(sk, tracked);
-	namespace_leave(sk);
-	bpf_sk_storage_delete(&listeners, sk);
-	socket_forget(sk);
+	socket_forget(sk, tracked);
+	bpf_sk_storage_delete(&marks, sk);
 	return 0;
 }
 
@@ -354,7 +243,7 @@ int discovery_listeners(struct bpf_iter__task_file *ctx)
 		multipath_found(sk, task, ctx->meta->session_id);
 	if (!is_tcp(sk))
 		return 0;
-	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	tracked = tracked_at(sk);
 	if (tracked) {
 		holder_join(task, sk, tracked);
 	} else {
@@ -396,7 +285,7 @@ int discovery_connections(struct bpf_iter__task_file *ctx)
 		return 0;
 	key = listening_at(sk);
 	found = bpf_map_lookup_elem(&listening, &key);
-	if (!found || bpf_sk_storage_get(&sockets, sk, 0, 0))
+	if (!found || tracked_at(sk))
 		return 0;
 	fresh.accepted = 1; /* before we came */
 	fresh.adopted = 1;
@@ -404,7 +293,7 @@ int discovery_connections(struct bpf_iter__task_file *ctx)
 	bytes_begin(&fresh.bytes, BPF_CORE_READ(tcp, copied_seq), BPF_CORE_READ(tcp, write_seq));
 	/* Listeners may share a port. A worker that no walk has joined yet is in none. */
 	tree = tree_of(task);
-	connection_make(sk, &fresh, tree ? tree : found->tree);
+	connection_adopt(sk, &fresh, tree ? tree : found->tree);
 	return 0;
 }
 

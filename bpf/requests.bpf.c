@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Requests, socket backend: what happens on the connections of tracked listeners, told by the
- * tracepoints of the socket layer (Linux 6.3 and later). The state of a connection is storage on
- * its socket, which the kernel has cloned from the listener's.
+ * tracepoints of the socket layer (Linux 6.3 and later).
  */
 #define KERNEL_HAS_CASTS
 #include "lib/kernel.h"
-#include "requests/lanes.h"
 #include "requests/bytes.h"
 #include "requests/requests.h"
 #include "requests/segments.h"
@@ -15,12 +13,16 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* NULL for most, as thread_of(). */
+/* tracked_at() for a socket that may be any: most have no storage, and need no look-up. */
 static inline struct tracked *tracked_of(struct sock *sk)
 {
-	if (!PLAIN(struct sock, sk)->sk_bpf_storage)
+	__u64 key = (__u64)sk, storage = (__u64)PLAIN(struct sock, sk)->sk_bpf_storage;
+	struct tracked *tracked;
+
+	if (!storage)
 		return NULL;
-	return bpf_sk_storage_get(&sockets, sk, 0, 0);
+	tracked = bpf_map_lookup_elem(&sockets, &key);
+	return tracked && tracked->storage == storage ? tracked : NULL;
 }
 
 /*
@@ -258,7 +260,6 @@ static inline void connection_established(struct sock *sk, const struct tcp_sock
 					  struct tracked *tracked)
 {
 	tracked_find_port(tracked, sk);
-	lane_enter(sk);
 	if (conn_is_new(&tracked->conn))
 		tracked->conn.start_seq = tcp->write_seq;
 	/* Multipath TCP: data passes through another socket, unseen by the hooks above. */
@@ -327,60 +328,23 @@ SOFTIRQ_PROG("tp_btf/inet_sock_set_state", requests_state, struct sock *sk, int 
 	return 0;
 }
 
-/* --- walks ---------------------------------------------------------------------------------- */
+/* --- the sweep ------------------------------------------------------------------------------ */
 
-/* At start: connections that discovery has found open are swept as well. */
-SEC("iter/task_file")
-int requests_adopt(struct bpf_iter__task_file *ctx)
+/* Linux 6.3 has the cast: a bare address is read by it. */
+VERIFIED_ALONE int sweep_stock(__u32 place)
 {
-	struct file *file = ctx->file;
-	struct sock *sk;
-
-	walk_pause(ctx->meta);
-	if (!ctx->task || !file)
-		return 0;
-	sk = file_tcp_sock(file);
-	if (sk && sk->__sk_common.skc_state != TCP_LISTEN && tracked_of(sk))
-		lane_enter(sk);
-	return 0;
-}
-
-/* The sweep, second part: connections, in every network namespace. One at a time. */
-SEC("iter/bpf_sk_storage_map")
-int requests_sweep(struct bpf_iter__bpf_sk_storage_map *ctx)
-{
-	struct lane_mark *mark = ctx->value;
-	struct endpoint_gauges *gauges;
-	struct endpoint_shard *shard;
-	struct tracked *tracked;
-	struct sock *sk = ctx->sk;
+	struct stock stock;
 	struct stream stream;
 	const struct tcp_sock *tcp;
-	unsigned char state;
-	__u32 slot;
+	struct sock *sk;
 
-	if (!sk || !mark)
+	if (!stock_find(place, &stock))
 		return 0;
-	walk_pause(ctx->meta);
-	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
-	if (!tracked || lane_has_met(mark, ctx->meta))
-		return 0;
-	tracked_seek(tracked);
-	shard = tracked_current(tracked);
-	slot = shard ? tracked->slot : SLOT_OTHER;
-	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
-	if (!gauges || !shard)
-		return 0;
-	gauges->sockets++;
-	state = sk->__sk_common.skc_state;
-	if (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT)
-		return 0;
-	tcp = tcp_of(sk);
-	if (!tcp)
-		return 0;
-	bytes_count(tracked, shard, sk, tcp);
-	accepted_decide(sk, tracked, shard);
+	sk = bpf_rdonly_cast(stock.at, bpf_core_type_id_kernel(struct sock));
+	tcp = bpf_rdonly_cast(stock.at, bpf_core_type_id_kernel(struct tcp_sock));
+	bytes_count(stock.tracked, stock.shard, sk, tcp);
+	accepted_decide(sk, stock.tracked, stock.shard);
 	stream_read(sk, tcp, &stream);
-	sweep_connection(tracked, shard, gauges, &stream);
+	connection_take_stock(stock.tracked, stock.shard, stock.gauges, &stream);
 	return 0;
 }

@@ -4,9 +4,7 @@
  * layer (5.15 to 6.2). Arrivals are told by tcp_probe, reads and sends by the return of system
  * calls, with the socket looked up behind the descriptor; the end of a connection by its state.
  *
- * A socket found through a descriptor is a bare address, with which storage on the socket cannot be
- * reached. So the state of a connection is in a table by that address, from the end of the
- * handshake until TCP closes the socket, which happens before the address can be used again.
+ * A socket found through a descriptor is a bare address, which is read by the helper for that.
  */
 #include "lib/kernel.h"
 #include "requests/requests.h"
@@ -16,21 +14,6 @@
 #include "machine/syscalls.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, CONNECTIONS_MAX);
-	__type(key, __u64);
-	__type(value, struct tracked);
-} connections SEC(".maps");
-
-static inline struct tracked *connection_of(const struct sock *sk)
-{
-	__u64 key = (__u64)sk;
-
-	return bpf_map_lookup_elem(&connections, &key);
-}
 
 /* Unread data bytes. A FIN takes a sequence number too, and is no data. */
 static inline int unread_bytes(struct sock *sk)
@@ -95,36 +78,11 @@ static inline void stream_read(struct sock *sk, struct stream *stream)
 
 /* --- connections ---------------------------------------------------------------------------- */
 
-static inline void connection_track(const struct sock *sk, const struct tracked *template,
-				    __u64 born_ns)
-{
-	struct tracked fresh = *template;
-	__u64 key = (__u64)sk;
-
-	fresh.born_ns = born_ns;
-	if (bpf_map_update_elem(&connections, &key, &fresh, 0))
-		drop_of(fresh.tree, DROP_SOCKET_STORAGE);
-}
-
 static inline int is_mptcp(struct sock *sk)
 {
 	struct tcp_sock *tcp = (struct tcp_sock *)sk;
 
 	return bpf_core_field_exists(tcp->is_mptcp) && BPF_CORE_READ(tcp, is_mptcp);
-}
-
-/*
- * The kernel has cloned the listener's storage to its connection, which is the first event of that.
- * With Fast Open it is served from here on.
- */
-static inline void connection_born(__u32 copy, struct sock *sk)
-{
-	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
-
-	if (tracked)
-		tracked_find_port(tracked, sk);
-	if (tracked && !(copy && connection_of(sk)))
-		connection_track(sk, tracked, bpf_ktime_get_ns());
 }
 
 static inline int syn_had_data(struct sock *sk)
@@ -136,11 +94,9 @@ static inline int syn_had_data(struct sock *sk)
 
 static inline void connection_established(struct sock *sk, struct tracked *tracked)
 {
-	__u64 key = (__u64)sk;
-
 	if (is_mptcp(sk)) {
 		drop_of(tracked->tree, DROP_MULTIPATH);
-		bpf_map_delete_elem(&connections, &key);
+		tracked->conn.closed = CONN_CLOSED;
 		return;
 	}
 	if (conn_is_new(&tracked->conn))
@@ -174,17 +130,18 @@ static inline void connection_leaves(struct sock *sk, struct tracked *tracked, i
 SOFTIRQ_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, int oldstate,
 	     int newstate)
 {
-	struct tracked *tracked;
-	__u64 key = (__u64)sk;
+	struct tracked *tracked = newstate == TCP_LISTEN ? NULL : tracked_at(sk);
 
-	if (oldstate == TCP_LISTEN) {
-		if (newstate == TCP_SYN_RECV)
-			connection_born(copy, sk);
-		return 0;
-	}
-	tracked = newstate == TCP_LISTEN ? NULL : connection_of(sk);
 	if (!tracked)
 		return 0;
+	if (oldstate == TCP_LISTEN) {
+		/* The child's first event. The other one is the end of the listener. */
+		if (newstate == TCP_SYN_RECV) {
+			tracked_find_port(tracked, sk);
+			tracked->born_ns = bpf_ktime_get_ns();
+		}
+		return 0;
+	}
 	if (oldstate == TCP_FIN_WAIT1)
 		connection_left(tracked, newstate);
 	if (newstate == TCP_CLOSE_WAIT)
@@ -193,8 +150,6 @@ SOFTIRQ_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, 
 		connection_established(sk, tracked);
 	else if (!conn_is_over(&tracked->conn))
 		connection_leaves(sk, tracked, newstate);
-	if (newstate == TCP_CLOSE)
-		bpf_map_delete_elem(&connections, &key);
 	return 0;
 }
 
@@ -202,7 +157,7 @@ SOFTIRQ_PROG("tp_btf/inet_sock_set_state", requests_tcp_state, struct sock *sk, 
 
 SOFTIRQ_PROG("tp_btf/tcp_probe", requests_arrival, struct sock *sk, struct sk_buff *skb)
 {
-	struct tracked *tracked = connection_of(sk);
+	struct tracked *tracked = tracked_at(sk);
 	struct tcp_sock *tcp = (struct tcp_sock *)sk;
 	struct receiver receiver;
 
@@ -239,7 +194,7 @@ static inline struct tracked *file_connection(struct file *file, struct sock **s
 	if (!socket)
 		return NULL;
 	*sk = BPF_CORE_READ(socket, sk);
-	tracked = connection_of(*sk);
+	tracked = tracked_at(*sk);
 	if (!tracked || !file_is_socket(file))
 		return NULL;
 	return tracked;
@@ -371,51 +326,17 @@ SPARED_PROG("tp_btf/sys_exit", requests_sys_exit, struct pt_regs *regs, long ret
 	return 0;
 }
 
-/* --- walks ---------------------------------------------------------------------------------- */
+/* --- the sweep ------------------------------------------------------------------------------ */
 
-/* At start: connections that discovery has found open are followed here. */
-SEC("iter/task_file")
-int requests_adopt(struct bpf_iter__task_file *ctx)
+VERIFIED_ALONE int sweep_stock(__u32 place)
 {
-	struct file *file = ctx->file;
-	struct tracked *tracked;
-	struct sock *sk;
-
-	walk_pause(ctx->meta);
-	if (!ctx->task || !file)
-		return 0;
-	sk = file_tcp_sock(file);
-	if (!sk || sk->__sk_common.skc_state == TCP_LISTEN)
-		return 0;
-	tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
-	if (tracked && !connection_of(sk))
-		connection_track(sk, tracked, 0);
-	return 0;
-}
-
-/* The sweep, second part: connections. One at a time, as the first. */
-SEC("iter/bpf_map_elem")
-int requests_sweep_connections(struct bpf_iter__bpf_map_elem *ctx)
-{
-	struct tracked *tracked = ctx->value;
-	struct endpoint_gauges *gauges;
-	struct endpoint_shard *shard;
+	struct stock stock;
 	struct stream stream;
-	__u64 *key = ctx->key;
-	__u32 slot;
 
-	if (!key || !tracked)
+	if (!stock_find(place, &stock))
 		return 0;
-	walk_pause(ctx->meta);
-	tracked_seek(tracked);
-	shard = tracked_current(tracked);
-	slot = shard ? tracked->slot : SLOT_OTHER;
-	gauges = bpf_map_lookup_elem(&endpoint_gauges, &slot);
-	if (!gauges || !shard)
-		return 0;
-	gauges->sockets++;
-	accepted_decide((struct sock *)*key, tracked, shard);
-	stream_read((struct sock *)*key, &stream);
-	sweep_connection(tracked, shard, gauges, &stream);
+	accepted_decide(stock.at, stock.tracked, stock.shard);
+	stream_read(stock.at, &stream);
+	connection_take_stock(stock.tracked, stock.shard, stock.gauges, &stream);
 	return 0;
 }

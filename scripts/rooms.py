@@ -94,7 +94,7 @@ CALLED_BACK = {
     # A visit of each.
     "exporter/identity/proc.h": "proc_line_fn",
     "exporter/kernel/table.h": "table_row_fn",
-    "exporter/kernel/walk.h": "walk_row_fn walk_map_fn",
+    "exporter/kernel/walk.h": "walk_row_fn",
     "exporter/model/metrics.h": "family sample histogram",
     "exporter/exposition/series.h": "head",
     # What a process of its own does.

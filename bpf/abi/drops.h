@@ -26,6 +26,9 @@
 	DROP(SWITCH_UNSEEN, "switch_unseen",                                                       \
 	     "switch of a thread that no program has seen: the wait before it is in no "           \
 	     "histogram, and the thread stayed in its state")                                      \
+	DROP(END_UNSEEN, "end_unseen",                                                             \
+	     "connection whose end no program has seen: a request that ended with it is in no "    \
+	     "counter")                                                                            \
 	DROP(WORD_FORGOTTEN, "lock_word_forgotten",                                                \
 	     "whether a word is a lock has to be learnt anew: no room")                            \
 	DROP(LISTENING_FULL, "listener_table_full",                                                \

@@ -18,11 +18,7 @@
  */
 #define ENDPOINTS_PER_TREE 64U
 #define POOLS_PER_TREE 64U /* 32 names, each in both roles */
-#define CONNECTIONS_MAX 65536U /* syscall backend: open connections */
-#define LANES                                                                                      \
-	8U /* socket backend: lists of connections that a sweep goes through, see requests/lanes.h \
-	    */
-#define LANE_LIST(LANE) LANE(0) LANE(1) LANE(2) LANE(3) LANE(4) LANE(5) LANE(6) LANE(7)
+#define SOCKETS_MAX 131072U /* that are tracked: 16 bytes each of a table, and what is taken */
 #define SHARDS_MAX 8U /* copies of the atomically written cells, a power of two */
 
 #endif

@@ -16,8 +16,9 @@
 struct quota {
 	__u64 max; /* set by user space; 0: no bound */
 	__u64 taken; /* times that state was made */
-	__u64 given; /* and that it ended; put right by user space, see quotas_recount() */
-	__u64 met; /* that a walk over all of them has met, set to 0 by user space before it */
+	__u64 given; /* and that it ended; of threads put right by user space, see
+			quotas_recount_threads() */
+	__u64 met; /* threads that a walk has met, set to 0 by user space before it */
 	__u64 excess; /* user space's: how many more were known than the walk before has met */
 };
 

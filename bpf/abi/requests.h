@@ -86,4 +86,9 @@ struct endpoint_gauges {
 };
 _Static_assert(sizeof(struct endpoint_gauges) == 40, "struct endpoint_gauges has a hole");
 
+/* Array `sweeps` of one: a sweep over all sockets that have state. */
+struct sweep {
+	__u64 next; /* place where its next step begins, set to 1 by user space; 0: it is through */
+};
+
 #endif

@@ -15,17 +15,18 @@
 #define ACCEPTED_COUNTED 1U
 #define ACCEPTED_UNSURE 2U /* it does not block, and is not in epoll (yet) */
 
-/* A connection that has just been made has its listener's. */
+/* Which kind of socket has state. */
 #define HELD_BY_LISTENER 1U
 #define HELD_BY_CONNECTION 2U
 
 /*
- * State of a tracked socket. The kernel clones a listener's to each connection.
+ * State of a tracked socket: a listener, or a connection of one.
  *
- * Every event reads the first part, and few write it: with the 8 bytes that the kernel puts before
- * it (struct bpf_local_storage_data) it is a cache line, and so is the next one. An arrival is on
- * one CPU and its read on another, so only the line of arrivals, the third, moves between the two:
- * what each event writes is there, or in the second with what reads and sends write.
+ * Every event reads the first part, and few write it. Since Linux 6.1 it is a cache line, and so is
+ * the next one: with the head of struct htab_elem, 56 bytes with the key, and that of the
+ * allocator, 8 bytes, it fills one of the allocator's 256. An arrival is on one CPU and its read on
+ * another, so only the line of arrivals, the third, moves between the two: what each event writes
+ * is there, or in the second with what reads and sends write.
  */
 struct tracked {
 	__u32 slot; /* endpoint */
@@ -35,36 +36,67 @@ struct tracked {
 	__u32 accepted; /* counted by io_model: ACCEPTED_ */
 	__u8 adopted; /* found open at start, nothing known of its present request */
 	__u8 blocks; /* reads from it block: no event loop does so */
-	__u16 held; /* of QUOTA_SOCKETS: HELD_ */
+	__u8 sought; /* listener: a walk was asked to find its holder */
+	__u32 held; /* of QUOTA_SOCKETS: HELD_ */
 	__u32 drops; /* listener: sk_drops already counted */
-	__u32 sought; /* listener: a walk was asked to find its holder */
-	__u32 waited; /* its accept wait is counted; syscall backend */
-	struct bytes bytes; /* socket backend */
+	__u32 place; /* in `socket_places` */
+	union {
+		struct bytes bytes; /* socket backend */
+		__u32 waited; /* its accept wait is counted; syscall backend */
+	};
 	__u64 born_ns; /* it was made, for the ACK that ended the handshake or for a SYN with data
 			*/
+	__u64 storage; /* its sk_bpf_storage: tells it from what is at its address later */
 	struct conn conn;
 	__u32 first_seq; /* after what came with the first unread byte */
 	__u32 arrived_seq; /* of the last event of each kind: see event_is_new(), segment_comes() */
 	__u32 read_seq;
 	__u32 sent_seq;
 };
-_Static_assert(offsetof(struct tracked, conn) == 64 - 8, "struct tracked is not in cache lines");
-_Static_assert(sizeof(struct tracked) == 3 * 64 - 8, "struct tracked is not three cache lines");
+_Static_assert(offsetof(struct tracked, conn) == 64, "struct tracked is not in cache lines");
+_Static_assert(sizeof(struct tracked) == 3 * 64, "struct tracked is not three cache lines");
+
+/* On each tracked socket. The kernel clones a listener's to each connection that it makes. */
+struct socket_mark {
+	__u64 listener; /* address of its struct sock; 0: not known */
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
 	__type(key, int);
+	__type(value, struct socket_mark);
+} marks SEC(".maps");
+
+/*
+ * By the address of their struct sock, from the first event of a connection until TCP is done with
+ * it. They are not storage on the socket, as that can be gone through by an iterator of the kernel
+ * only, and some kernels refuse every iterator that is given values of a map.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, SOCKETS_MAX);
+	__type(key, __u64);
 	__type(value, struct tracked);
 } sockets SEC(".maps");
 
-/* All listeners that are in `sockets`: a walk over them need not pass by their connections. */
+/* The addresses of all of them, without large gaps, for sweeps. 0: a free place; with PLACE_LOST: a
+ * sweep has found no state. Place 0 has how many places were ever taken. */
+#define PLACE_LOST 1ULL
 struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SOCKETS_MAX);
+	__type(key, __u32);
 	__type(value, __u64);
-} listeners SEC(".maps");
+} socket_places SEC(".maps");
+
+/* Of those that were taken before. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, SOCKETS_MAX);
+	__uint(value_size, sizeof(__u32));
+} free_places SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK);
@@ -195,6 +227,73 @@ static inline struct endpoint_shard *tracked_current(const struct tracked *track
 							 bpf_get_smp_processor_id() & (shards - 1));
 
 	return shard && shard->generation == tracked->generation ? shard : NULL;
+}
+
+/* The state of @sk; NULL: it has none. What is left of a socket that was there before is none. */
+static inline struct tracked *tracked_at(const struct sock *sk)
+{
+	__u64 key = (__u64)sk;
+	struct tracked *tracked = bpf_map_lookup_elem(&sockets, &key);
+
+	if (!tracked || tracked->storage != (__u64)BPF_CORE_READ(sk, sk_bpf_storage))
+		return NULL;
+	return tracked;
+}
+
+/* A place for @address; 0: there is none. */
+static inline __u32 place_take(__u64 address)
+{
+	__u32 place = 0;
+	__u64 *cell = bpf_map_lookup_elem(&socket_places, &place);
+
+	if (cell && bpf_map_pop_elem(&free_places, &place)) {
+		if (*cell + 1 >= SOCKETS_MAX)
+			return 0;
+		place = (__u32)__sync_fetch_and_add(cell, 1) + 1;
+	}
+	cell = bpf_map_lookup_elem(&socket_places, &place);
+	if (!cell)
+		return 0;
+	*cell = address;
+	return place;
+}
+
+static inline void place_give(__u32 place)
+{
+	__u64 *cell = bpf_map_lookup_elem(&socket_places, &place);
+
+	if (cell && place && __sync_lock_test_and_set(cell, 0))
+		bpf_map_push_elem(&free_places, &place, 0);
+}
+
+/*
+ * The socket at @address, of which @tracked is the state, shall have it no longer. Elements of the
+ * table are used again at once: @storage, which it had, tells that it is still the same. 1: it was.
+ * A table that is busy just now (-EBUSY) keeps it, for the next sweep.
+ */
+static inline int tracked_forget(__u64 address, struct tracked *tracked, __u64 storage)
+{
+	__u32 place;
+
+	if (!storage || __sync_val_compare_and_swap(&tracked->storage, storage, 0) != storage)
+		return 0;
+	place = tracked->place;
+	if (bpf_map_delete_elem(&sockets, &address)) {
+		tracked->storage = storage;
+		return 0;
+	}
+	place_give(place);
+	quota_give(QUOTA_SOCKETS);
+	return 1;
+}
+
+/* The same of a socket that is gone: no program has seen its end. */
+static inline void tracked_clear(__u64 address, struct tracked *tracked, __u64 storage)
+{
+	__u32 tree = tracked_current(tracked) ? tracked->tree : SLOT_OTHER;
+
+	if (tracked_forget(address, tracked, storage))
+		drop_of(tree, DROP_END_UNSEEN);
 }
 
 /* What is known of the socket's endpoint; NULL if the endpoint is gone. */

@@ -117,7 +117,7 @@ static inline __u32 listener_defers(const struct sock *sk)
 /* Overflows of a listener's accept queue since they were last counted. */
 static inline void listener_count_overflows(const struct sock *sk, struct tracked *tracked)
 {
-	__u32 now = sk->sk_drops.counter, since = now - tracked->drops, overflows;
+	__u32 now = BPF_CORE_READ(sk, sk_drops.counter), since = now - tracked->drops, overflows;
 	__u64 key = namespace_key(sk);
 	struct namespace *namespace;
 	struct endpoint_shard *shard;

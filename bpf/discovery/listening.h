@@ -61,8 +61,6 @@ static inline void listening_note(const struct sock *sk, __u32 index, __u32 mult
 		drop(DROP_LISTENING_FULL);
 }
 
-struct bpf_map;
-
 static long listening_forget(struct bpf_map *map, const struct listening_key *key,
 			     const struct listening *found, const __u64 *walk)
 {

@@ -332,16 +332,11 @@ struct bpf_iter__task_file {
 	struct file *file;
 };
 
-struct bpf_iter__bpf_map_elem {
-	struct bpf_iter_meta *meta;
-	void *key;
-	void *value;
-};
+struct bpf_map;
 
-struct bpf_iter__bpf_sk_storage_map {
+struct bpf_iter__bpf_map {
 	struct bpf_iter_meta *meta;
-	struct sock *sk;
-	void *value;
+	struct bpf_map *map;
 };
 
 struct linux_binprm;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walks that let others run. The kernel walks storage and hash tables without a scheduling point,
+ * Walks that let others run. The kernel walks descriptors and tasks without a scheduling point,
  * as far as one read(2) goes, and that ends once as much was written as the reader has asked for
  * (bpf_seq_read()): so a walk writes a byte every now and then, and its reader asks for one byte.
  */

@@ -142,7 +142,7 @@ static inline void tracked_find_port(struct tracked *tracked, const struct sock 
 {
 	if (tracked->port)
 		return;
-	tracked->port = sk->__sk_common.skc_num;
+	tracked->port = BPF_CORE_READ(sk, __sk_common.skc_num);
 	tracked_assign(tracked, tracked->tree);
 }
 

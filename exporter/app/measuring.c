@@ -159,8 +159,9 @@ static void memory_bound(struct measuring *measuring)
 {
 	struct memory_limit limit;
 	uint32_t bytes[QUOTAS];
-	struct quotas_fit fit;
+	struct quotas_fit fit = { .max = { [QUOTA_SOCKETS] = SOCKETS_MOST } };
 
+	quotas_set(&measuring->kernel, &fit);
 	if (memory_limit_read(measuring->confine.proc_root, CGROUP_ROOT, &limit) ||
 	    limit.limit_bytes == UINT64_MAX)
 		return; /* there is no limit */

@@ -178,7 +178,7 @@ const struct feature feature_profiles = {
 		.optional = true,
 		.supports = true,
 		.backends = { { .object = "profiles" } },
-		.walks = { { "profiles_waits", WALK_LASTING, { NULL } } },
+		.walks = { { "profiles_waits", WALK_LASTING } },
 		.maps = { { "profiled", profiled_entries } },
 	},
 	.collector = true,

@@ -24,11 +24,11 @@
 /* The endpoints of the kernel side. */
 struct requests {
 	struct kernel *kernel;
-	struct view info, shards, gauges;
+	struct view info, shards, gauges, sweeps;
 	int slots, free; /* descriptors: which slot an endpoint has; slots without one */
-	uint64_t swept_ns, recounted_ns; /* when the gauges were taken, and all sockets counted */
+	uint64_t swept_ns; /* when the gauges were taken */
 	struct leaving *leaving; /* of each slot */
-	struct budget_cost sweep, recount, read;
+	struct budget_cost sweep, read;
 };
 
 /* Which endpoint a slot is. */
@@ -65,6 +65,7 @@ static void requests_close(void *state)
 	view_close(&requests->info);
 	view_close(&requests->shards);
 	view_close(&requests->gauges);
+	view_close(&requests->sweeps);
 	free(requests->leaving);
 	free(requests);
 }
@@ -91,6 +92,8 @@ static int requests_open(const struct feature_env *env, void **state)
 	if (!r)
 		r = view_open(&requests->gauges, loader, "endpoint_gauges",
 			      sizeof(struct endpoint_gauges));
+	if (!r)
+		r = view_open(&requests->sweeps, loader, "sweeps", sizeof(struct sweep));
 	if (r)
 		requests_close(requests);
 	else
@@ -251,7 +254,7 @@ static void endpoint_give_back(struct requests *requests, const struct collectio
 
 /*
  * After a sweep: a port rests that has no socket, and was not looked for since the sweep before. A
- * sweep can miss a connection while others end; only one that two sweeps in a row have missed, of a
+ * connection may get its state behind a sweep; only one that two sweeps in a row have missed, of a
  * port without a listener, would be stale, and counted so.
  */
 static void endpoint_review(struct requests *requests, const struct collection *collection,
@@ -279,7 +282,24 @@ static void endpoint_review(struct requests *requests, const struct collection *
 
 /* --- a scrape ------------------------------------------------------------------------------- */
 
-/* Takes stock of all tracked sockets: about a hundred nanoseconds per open connection. */
+/* Each walk takes the sweep further, and ends it as a rule. */
+static int sockets_walk(struct requests *requests)
+{
+	struct sweep *sweep = view_at(&requests->sweeps, 0);
+	uint64_t begin;
+	int r;
+
+	if (!sweep)
+		return -ENOMEM;
+	__atomic_store_n(&sweep->next, 1, __ATOMIC_RELAXED);
+	do {
+		begin = __atomic_load_n(&sweep->next, __ATOMIC_RELAXED);
+		r = loader_walk(requests->kernel->loader, WALK_SOCKETS);
+	} while (!r && __atomic_load_n(&sweep->next, __ATOMIC_RELAXED) > begin);
+	return r;
+}
+
+/* Takes stock of all tracked sockets: about a microsecond per open connection. */
 static int requests_sweep(struct requests *requests, const struct collection *collection)
 {
 	int r;
@@ -292,16 +312,10 @@ static int requests_sweep(struct requests *requests, const struct collection *co
 			return -ENOMEM;
 		memset(gauges, 0, sizeof(*gauges));
 	}
-	r = loader_walk(requests->kernel->loader, WALK_SOCKETS);
+	r = sockets_walk(requests);
 	for (uint32_t slot = 1; !r && slot < requests->kernel->sizes.endpoints; slot++)
 		endpoint_review(requests, collection, slot);
 	return r;
-}
-
-static int requests_recount(struct requests *requests, uint64_t now_ns)
-{
-	requests->recounted_ns = now_ns;
-	return quotas_recount(requests->kernel, QUOTA_SOCKETS);
 }
 
 /* The gauges are as old as the sweep that filled them, ages included. */
@@ -330,15 +344,12 @@ static int requests_collect(void *state, struct collection *collection)
 {
 	struct requests *requests = state;
 	struct budget *budget = &collection->budget;
-	int swept = 0, counted = 0, r;
+	int swept = 0, r;
 
 	if (clock_monotonic_ns() - requests->swept_ns >= SWEEP_NS)
 		swept = BUDGET_STEP(budget, &requests->sweep, requests_sweep(requests, collection));
-	if (clock_monotonic_ns() - requests->recounted_ns >= QUOTAS_RECOUNT_NS)
-		counted = BUDGET_STEP(budget, &requests->recount,
-				      requests_recount(requests, budget->step_ns));
 	r = BUDGET_STEP(budget, &requests->read, requests_read(requests, collection));
-	return r ? r : swept ? swept : counted;
+	return r ? r : swept;
 }
 
 static void requests_show(void *state, const struct ledger *ledger, struct snapshot *snapshot)
@@ -406,21 +417,12 @@ const struct feature feature_requests = {
 		.backends = {
 			/* Three tracepoints of the socket layer came with Linux 6.3. */
 			{ .label = "socket", .object = "requests", .since_major = 6, .since_minor = 3 },
-			/* It has a table of connections besides: 732 bytes each, all in all. */
-			{ .label = "syscall",
-			  .object = "requests_syscall",
-			  .bytes = { [QUOTA_SOCKETS] = 160 } },
+			{ .label = "syscall", .object = "requests_syscall" },
 		},
 		.size = requests_size,
 		.maps = { { "endpoints", shards_entries } },
 		.walks = {
-			{ "requests_adopt", WALK_CONNECTIONS, { NULL } },
-			{ "requests_sweep_listeners", WALK_SOCKETS, { "listeners" } },
-#define LANE(i) "lane" #i,
-			{ "requests_sweep", WALK_SOCKETS, { LANE_LIST(LANE) } },
-#undef LANE
-			{ "requests_sweep_connections", WALK_SOCKETS, { "connections" } },
-			{ "requests_recount", WALK_TRACKED, { "sockets" } },
+			{ "requests_sweep", WALK_SOCKETS },
 		},
 	},
 	.collector = true,

@@ -469,8 +469,8 @@ const struct feature feature_threads = {
 		.requires = "discovery",
 		.backends = { { .object = "threads" } },
 		.walks = {
-			{ "threads_walk", WALK_TASKS, { NULL } },
-			{ "threads_judge", WALK_WAITS, { NULL } },
+			{ "threads_walk", WALK_TASKS },
+			{ "threads_judge", WALK_WAITS },
 		},
 		.size = threads_size,
 		.maps = { { "pool_states", states_entries }, { "pool_waits", waits_entries } },

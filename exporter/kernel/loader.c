@@ -129,11 +129,6 @@ static int object_share_maps(struct loader *loader, size_t id)
 	return 0;
 }
 
-static int map_fd_of(const void *loader, const char *name)
-{
-	return loader_map_fd(loader, name);
-}
-
 static int program_attach(struct loader *loader, size_t probe)
 {
 	struct bpf_program *program = loader->probes.programs[probe];
@@ -144,7 +139,7 @@ static int program_attach(struct loader *loader, size_t probe)
 	if (clock_is_for(bpf_program__section_name(program)))
 		return clocks_attach(&loader->clocks, program, loader->knobs.sizes.cpus);
 	if (walks_have(&loader->walks, name))
-		return walks_attach(&loader->walks, program, map_fd_of, loader);
+		return walks_attach(&loader->walks, program);
 	loader->probes.links[probe] = bpf_program__attach(program);
 	return loader->probes.links[probe] ? 0 : -errno;
 }

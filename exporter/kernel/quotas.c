@@ -23,6 +23,8 @@ void quotas_fit(const struct memory_limit *limit, const uint32_t bytes[static QU
 	left -= left / 2 < RESERVE_BYTES ? left / 2 : RESERVE_BYTES;
 	fit->max[QUOTA_SOCKETS] = fit_into(left / 2, bytes[QUOTA_SOCKETS]);
 	fit->max[QUOTA_THREADS] = fit_into(left / 4, bytes[QUOTA_THREADS]);
+	if (fit->max[QUOTA_SOCKETS] > SOCKETS_MOST)
+		fit->max[QUOTA_SOCKETS] = SOCKETS_MOST;
 }
 
 void quotas_set(struct kernel *kernel, const struct quotas_fit *fit)
@@ -75,13 +77,9 @@ static void quota_correct(struct quota *quota, const struct quota *before)
 	__atomic_fetch_add(&quota->given, lasting, __ATOMIC_RELAXED);
 }
 
-int quotas_recount(struct kernel *kernel, unsigned int kind)
+int quotas_recount_threads(struct kernel *kernel)
 {
-	static const enum walk walks[QUOTAS] = {
-		[QUOTA_SOCKETS] = WALK_TRACKED,
-		[QUOTA_THREADS] = WALK_MEMBERS,
-	};
-	struct quota *quota = view_at(&kernel->quotas, kind);
+	struct quota *quota = view_at(&kernel->quotas, QUOTA_THREADS);
 	struct quota before;
 	int r;
 
@@ -92,7 +90,7 @@ int quotas_recount(struct kernel *kernel, unsigned int kind)
 		.given = __atomic_load_n(&quota->given, __ATOMIC_ACQUIRE),
 		.taken = __atomic_load_n(&quota->taken, __ATOMIC_ACQUIRE),
 	};
-	r = loader_walk(kernel->loader, walks[kind]);
+	r = loader_walk(kernel->loader, WALK_MEMBERS);
 	if (!r)
 		quota_correct(quota, &before);
 	return r;

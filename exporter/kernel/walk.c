@@ -40,51 +40,19 @@ bool walks_have(const struct walks *walks, const char *program)
 bool walks_can(const struct walks *walks, enum walk walk)
 {
 	for (size_t i = 0; i < walks->len; i++)
-		if (walks->programs[i]->walk == walk && walks->links[i][0])
+		if (walks->programs[i]->walk == walk && walks->links[i])
 			return true;
 	return false;
 }
 
-/* @map_fd < 0: through no map. */
-static int walk_attach(const struct bpf_program *program, int map_fd, struct bpf_link **link)
+int walks_attach(struct walks *walks, const struct bpf_program *program)
 {
-	union bpf_iter_link_info info = {};
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts);
-
-	if (map_fd >= 0) {
-		info.map.map_fd = (__u32)map_fd;
-		opts.link_info = &info;
-		opts.link_info_len = sizeof(info);
-	}
-	*link = bpf_program__attach_iter(program, &opts);
-	return *link ? 0 : -errno;
-}
-
-int walks_attach(struct walks *walks, const struct bpf_program *program, walk_map_fn map_fd,
-		 const void *arg)
-{
-	int row = walk_row(walks, bpf_program__name(program)), r = 0;
-	struct bpf_link **links;
-	const char *const *maps;
+	int row = walk_row(walks, bpf_program__name(program));
 
 	if (row < 0)
 		return -EINVAL;
-	links = walks->links[row];
-	maps = walks->programs[row]->maps;
-	if (!maps[0])
-		return walk_attach(program, -1, &links[0]);
-	for (int i = 0; !r && i < WALK_MAPS_MAX && maps[i]; i++) {
-		int fd = map_fd(arg, maps[i]);
-
-		r = fd < 0 ? fd : walk_attach(program, fd, &links[i]);
-	}
-	return r;
-}
-
-static void links_destroy(struct bpf_link **links)
-{
-	for (int i = 0; i < WALK_MAPS_MAX; i++)
-		bpf_link__destroy(TAKE_PTR(links[i]));
+	walks->links[row] = bpf_program__attach_iter(program, NULL);
+	return walks->links[row] ? 0 : -errno;
 }
 
 void walks_detach(struct walks *walks, const char *program)
@@ -92,13 +60,13 @@ void walks_detach(struct walks *walks, const char *program)
 	int row = walk_row(walks, program);
 
 	if (row >= 0)
-		links_destroy(walks->links[row]);
+		bpf_link__destroy(TAKE_PTR(walks->links[row]));
 }
 
 void walks_detach_all(struct walks *walks)
 {
 	for (size_t i = 0; i < walks->len; i++)
-		links_destroy(walks->links[i]);
+		bpf_link__destroy(TAKE_PTR(walks->links[i]));
 }
 
 /*
@@ -153,13 +121,11 @@ int walks_run(const struct walks *walks, enum walk walk, struct walk_cursor *cur
 
 	if (row && !row_bytes[walk])
 		return -EINVAL;
-	for (int i = cursor->at; i < (int)walks->len * WALK_MAPS_MAX; i++) {
-		const struct bpf_link *link = walks->links[i / WALK_MAPS_MAX][i % WALK_MAPS_MAX];
-
-		if (walks->programs[i / WALK_MAPS_MAX]->walk != walk || !link)
+	for (int i = cursor->at; i < (int)walks->len; i++) {
+		if (walks->programs[i]->walk != walk || !walks->links[i])
 			continue;
 		cursor->at = i;
-		r = link_run(link, row_bytes[walk], cursor, until_ns, row, arg);
+		r = link_run(walks->links[i], row_bytes[walk], cursor, until_ns, row, arg);
 		if (r > 0)
 			return r;
 		if (r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks: iterator programs of the kernel side that user space runs, over descriptors, tasks,
- * sockets and connections. Which programs make up a walk depends on the features that are loaded.
+ * Walks: iterator programs of the kernel side that user space runs, over descriptors, tasks and
+ * sockets. Which programs make up a walk depends on the features that are loaded.
  */
 #ifndef WORKLOAD_KERNEL_WALK_H
 #define WORKLOAD_KERNEL_WALK_H
@@ -22,7 +22,6 @@ enum walk {
 	WALK_TASKS,
 	WALK_WAITS,
 	WALK_SOCKETS,
-	WALK_TRACKED, /* sockets that have state */
 	WALK_MEMBERS, /* threads that have state */
 	WALK_PROCESSES,
 	WALK_LASTING, /* waits that last */
@@ -30,13 +29,11 @@ enum walk {
 };
 
 #define WALK_PROGRAMS_MAX 80
-#define WALK_MAPS_MAX ((int)LANES)
 
-/* A program that is run as a part of @walk, once through each of the maps, if it has any. */
+/* A program that is run as a part of @walk. */
 struct walk_program {
 	const char *program;
 	enum walk walk;
-	const char *maps[WALK_MAPS_MAX];
 };
 
 /* What the program of a walk writes: of WALK_PROCESSES a struct tree_process, of WALK_LASTING a
@@ -54,8 +51,7 @@ static inline bool walk_process_is(const struct tree_process *a, const struct tr
 struct walks {
 	const struct walk_program *programs[WALK_PROGRAMS_MAX]; /* in the order in which they run */
 	size_t len;
-	/* Owned; NULL where a program is not attached. */
-	struct bpf_link *links[WALK_PROGRAMS_MAX][WALK_MAPS_MAX];
+	struct bpf_link *links[WALK_PROGRAMS_MAX]; /* owned; NULL where a program is not attached */
 };
 
 /* Adds a program, which is borrowed, behind the others, of at most WALK_PROGRAMS_MAX. */
@@ -67,19 +63,14 @@ bool walks_have(const struct walks *walks, const char *program);
 /* Whether any program of @walk is attached. */
 bool walks_can(const struct walks *walks, enum walk walk);
 
-/* The descriptor of map @name, or -errno. */
-typedef int (*walk_map_fn)(const void *arg, const char *name);
-
-/* Makes @program, which was added, ready to run through the maps that it goes through. 0 or -errno.
- */
-int walks_attach(struct walks *walks, const struct bpf_program *program, walk_map_fn map_fd,
-		 const void *arg);
+/* Makes @program, which was added, ready to run. 0 or -errno. */
+int walks_attach(struct walks *walks, const struct bpf_program *program);
 void walks_detach(struct walks *walks, const char *program);
 void walks_detach_all(struct walks *walks);
 
 /* Where a walk is to be carried on; all zeros: at its begin. */
 struct walk_cursor {
-	int at; /* which program and map */
+	int at; /* which program */
 	int fd; /* that is being read; 0: none */
 };
 

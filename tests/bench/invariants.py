@@ -5,8 +5,8 @@ from collections import defaultdict
 
 COUNTER_ENDINGS = ("_total", "_bucket", "_count", "_sum")
 # Losses that have a cause outside of the exporter: a process that is gone before it can be looked
-# at, a connection that was there before the exporter, or a request of one, a switch of which the
-# kernel did not tell.
+# at, a connection that was there before the exporter, or a request of one, a switch or an end of
+# which the kernel did not tell.
 EXPLAINED_LOSSES = {
     "identity_unreadable",
     "connection_untracked",
@@ -14,6 +14,7 @@ EXPLAINED_LOSSES = {
     "program_skipped",
     "slot_stale",
     "switch_unseen",
+    "end_unseen",
 }
 STATES_TOLERANCE = 0.01
 

@@ -13,6 +13,7 @@ import time
 import weakref
 from pathlib import Path
 
+import pytest
 from exposition import Endpoint, Scrape
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,10 +216,29 @@ class Exporter:
             "one way": one_way,
             "open": (0, 0, 0, 0),
         }
-        self.wait_for_endpoint(port, Endpoint.outcome, expected, **labels)
+        unseen = self.ends_unseen()
+        try:
+            self.wait_for_endpoint(port, Endpoint.outcome, expected, **labels)
+        except AssertionError:
+            self._skip_if_hidden(Endpoint(self.scrape(), port, **labels).outcome(), expected, unseen)
+            raise
         end = Endpoint(self.scrape(), port, **labels)
         assert end.outcome() == expected
         return end
+
+    def ends_unseen(self):
+        return self.scrape().losses().get("end_unseen", 0)
+
+    def _skip_if_hidden(self, outcome, expected, unseen):
+        """
+        Skips the test if all that is missing of @expected are ends of connections that the machine
+        hid from every program (bpf/README.md), and the exporter counts as many that it did.
+        """
+        kinds = ("goodbyes", "unanswered", "one way")
+        ended, wanted = (sum(o["abandoned"]) + sum(o[k] for k in kinds) for o in (outcome, expected))
+        if ended < wanted and all(outcome[k] == expected[k] for k in ("requests", "open")):
+            self.wait_until(lambda s: self.ends_unseen() - unseen >= wanted - ended)
+            pytest.skip(f"inconclusive: this machine hid {wanted - ended} ends of connections")
 
     def workload_of(self, port):
         """The name under which the exporter shows who listens on @port."""

@@ -135,10 +135,10 @@ class Scrape:
     def losses_of(self, workload):
         """
         What is known to be lost of @workload, by reason, but for what the machine does: its name
-        came late as the CPUs were busy, and the kernel did not tell of a switch.
+        came late as the CPUs were busy, and the kernel did not tell of a switch or of an end.
         """
         rows = self.rows("workload_measurements_dropped_total", workload=workload)
-        of_machine = ("identity_late", "switch_unseen")
+        of_machine = ("identity_late", "switch_unseen", "end_unseen")
         return {
             labels["reason"]: lost for labels, lost in rows if labels["reason"] not in of_machine
         }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-How many sockets and threads have state is told by events. Where the kernel leaves some out, a walk
-over all of them puts the number right: their room is not lost for ever.
+How many sockets and threads have state is told by events. Where the kernel leaves some out, walks
+over all of them put that right: their room is not lost for ever, and what is lost is counted.
 """
 
 import json
@@ -14,11 +14,16 @@ import pytest
 
 from clients import exchange
 from exporter import bound
+from exposition import Endpoint
 from services import Service
 
-KINDS = ["sockets", "threads"]  # as the kernel side numbers them
+QUOTA_THREADS = 1
+HELD_BY_CONNECTION = 2
+ADDRESS = 0x1000  # of no socket
+PLACE = 2000  # that is not taken: there are no gaps
+PLACE_AT = 32  # in the state of a socket
 FIELDS = ["max", "taken", "given", "met", "excess"]
-CONNECTIONS = WORKERS = 20
+WORKERS = 20
 MISSED = 1 << 24  # more than any machine that runs this has
 STOP_SECONDS = 30
 RECOUNT_SECONDS = bound(30, 60)  # it takes place every ten seconds, and two must agree
@@ -38,39 +43,75 @@ def inner_pid(exporter):
     return int(children[0]) if Path(f"/proc/{pid}/comm").read_text() == "unshare\n" else pid
 
 
-def place_of(exporter, kind):
-    """Where bpftool finds the quota of @kind."""
+def map_of(exporter, name):
     ids = [str(number) for number in exporter.bpf_ids("map", inner_pid(exporter))]
-    (quotas,) = (number for number in ids if bpftool("show", "id", number)["name"] == "quotas")
-    return ["id", quotas, "key", str(KINDS.index(kind)), "0", "0", "0"]
+    (number,) = (number for number in ids if bpftool("show", "id", number)["name"] == name)
+    return number
 
 
-def quota_of(exporter, kind):
-    return bpftool("lookup", *place_of(exporter, kind))["formatted"]["value"]
+def place_of(exporter):
+    """Where bpftool finds the quota of threads."""
+    return ["id", map_of(exporter, "quotas"), "key", str(QUOTA_THREADS), "0", "0", "0"]
 
 
-def events_missed(exporter, kind, field):
-    """As if so many events had not been told of: of those of @kind that came, or that went."""
-    value = quota_of(exporter, kind)
+def quota_of(exporter):
+    return bpftool("lookup", *place_of(exporter))["formatted"]["value"]
+
+
+def events_missed(exporter, field):
+    """As if so many events had not been told of: of threads that came, or that went."""
+    value = quota_of(exporter)
     value[field] += MISSED
     data = b"".join(value[name].to_bytes(8, "little") for name in FIELDS)
-    bpftool("update", *place_of(exporter, kind), "value", *(str(byte) for byte in data))
+    bpftool("update", *place_of(exporter), "value", *(str(byte) for byte in data))
 
 
-def held(scrape, kind):
-    return scrape.sum("workload_exporter_map_entries", map=kind)
+def held(scrape):
+    return scrape.sum("workload_exporter_map_entries", map="threads")
+
+
+def words(number):
+    return [str(byte) for byte in number.to_bytes(8, "little")]
+
+
+def port_of(entry):
+    return entry["formatted"]["value"]["port"]
 
 
 @pytest.mark.parametrize("field", ["taken", "given"], ids=["ends-missed", "begins-missed"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_those_of_which_nobody_told_are_counted(exporter, start, connect, kind, field):
-    server = start(Service, "pool_server", workers=CONNECTIONS)
-    clients = [connect(server.port) for _ in range(CONNECTIONS)]
-    for client in clients:
-        exchange(client)
-    exporter.wait_until(lambda s: CONNECTIONS < held(s, kind) < MISSED)
-    events_missed(exporter, kind, field)
-    exporter.wait_until(lambda s: CONNECTIONS < held(s, kind) < MISSED, RECOUNT_SECONDS)
+def test_threads_of_which_nobody_told_are_counted(exporter, start, field):
+    start(Service, "pool_server", workers=WORKERS)
+    exporter.wait_until(lambda s: WORKERS < held(s) < MISSED)
+    events_missed(exporter, field)
+    exporter.wait_until(lambda s: WORKERS < held(s) < MISSED, RECOUNT_SECONDS)
+
+
+def test_what_is_left_of_a_socket_that_is_gone_is_cleared_and_counted(exporter, start, connect):
+    """As if its end had not been seen: it has the state of a connection, and another address."""
+    server = start(Service, "pool_server", workers=1)
+    workload = exporter.workload_of(server.port)
+    exchange(connect(server.port))
+    exporter.wait_for_endpoint(server.port, Endpoint.gauges, (0, 0, 0, 1))
+    before = exporter.ends_unseen()
+    table = ["id", map_of(exporter, "sockets")]
+    (state,) = (
+        entry["value"]
+        for entry in bpftool("dump", *table)
+        if port_of(entry) == server.port and not int(entry["formatted"]["value"]["drops"])
+        and entry["formatted"]["value"]["held"] == HELD_BY_CONNECTION
+    )
+    place = PLACE.to_bytes(4, "little")
+    state = [*state[:PLACE_AT], *(hex(byte) for byte in place), *state[PLACE_AT + len(place) :]]
+    places = ["id", map_of(exporter, "socket_places"), "key"]
+    bpftool("update", *table, "key", *words(ADDRESS), "value", *state)
+    bpftool("update", *places, *words(PLACE)[:4], "value", *words(ADDRESS))
+    bpftool("update", *places, *words(0)[:4], "value", *words(PLACE))
+    lost = "workload_measurements_dropped_total"
+    end = exporter.wait_until(lambda s: s.sum(lost, workload=workload, reason="end_unseen"))
+    assert end.sum(lost, workload=workload, reason="end_unseen") == 1
+    assert exporter.ends_unseen() > before
+    assert all(entry["formatted"]["key"] != ADDRESS for entry in bpftool("dump", *table))
+    exporter.wait_for_endpoint(server.port, Endpoint.gauges, (0, 0, 0, 1))
 
 
 def test_threads_that_a_walk_does_not_see_are_kept(exporters, start):
@@ -78,10 +119,10 @@ def test_threads_that_a_walk_does_not_see_are_kept(exporters, start):
     exporter = exporters(launcher=["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"])
     try:
         start(Service, "pool_server", workers=WORKERS)
-        exporter.wait_until(lambda s: held(s, "threads") > WORKERS)
-        events_missed(exporter, "threads", "taken")
-        exporter.wait_until(lambda s: quota_of(exporter, "threads")["met"] > MISSED, RECOUNT_SECONDS)
-        assert held(exporter.scrape(), "threads") > MISSED
+        exporter.wait_until(lambda s: held(s) > WORKERS)
+        events_missed(exporter, "taken")
+        exporter.wait_until(lambda s: quota_of(exporter)["met"] > MISSED, RECOUNT_SECONDS)
+        assert held(exporter.scrape()) > MISSED
     finally:
         os.kill(inner_pid(exporter), signal.SIGTERM)  # the launcher does not hand it on
         assert exporter.process.wait(STOP_SECONDS) == 0

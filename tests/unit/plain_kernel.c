@@ -56,6 +56,7 @@ static const struct plain_table plain_tables[PLAIN_TABLES_MAX] = {
 	{ .name = "endpoint_gauges",
 	  .entries = PLAIN_ENDPOINTS,
 	  .element_bytes = sizeof(struct endpoint_gauges) },
+	{ .name = "sweeps", .entries = 1, .element_bytes = sizeof(struct sweep) },
 	{ .name = "pool_slots", .feature = "threads" },
 	{ .name = "free_pools", .feature = "threads" },
 	{ .name = "pool_info",

@@ -14,7 +14,7 @@
 #include "abi/profiles.h"
 #include "plain_kernel.h"
 
-#define PLAIN_TABLES_MAX 27U
+#define PLAIN_TABLES_MAX 28U
 #define PLAIN_STACKS 16U
 #define PLAIN_SLOTS 16U
 
