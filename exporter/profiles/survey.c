@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 
 #define OPENER_NS NS_PER_S
-#define PARSER_NS (5 * NS_PER_S)
+#define PARSER_NS (20 * NS_PER_S) /* the parser gives way to what the machine is busy with */
 #define VDSO_BYTES 16384U /* as the kernel maps it: two to four pages */
 
 /* --- a process is known --------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import servers
-from clients import REQUEST, Asking, receive
+from clients import REQUEST, Asking, hold_back, receive
 from exposition import Endpoint
 from services import Redis, Service, free_port, wait_until
 
@@ -68,6 +68,7 @@ def test_a_syslog_client_that_leaves_has_said_no_goodbye(exporter, start, connec
     exporter.workload_of(port)
     for _ in range(UPLOADS):
         client = connect(port)
+        hold_back(client)
         client.sendall(LINE)
         client.close()
     exporter.wait_for_end(port, 0, unanswered=UPLOADS, one_way=UPLOADS)
