@@ -204,6 +204,7 @@ def test_sanitizers_report_nothing(exporters, burner, monkeypatch, sandbox, leak
         binary=BUILD / "asan" / "workload_exporter",
     )
     at_once(lambda: take(exporter, 1), lambda: take_pprof(exporter, 1))
+    profiles.wait_until_read(exporter, burner.name)
     take(exporter, 1, workload=burner.name).expect_complete()
     with profiles.statistics(), asking(exporter):
         wait_for_samples(exporter)

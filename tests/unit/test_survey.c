@@ -311,7 +311,7 @@ Test(survey, loses_one_table_to_a_parser_that_hangs_at_it)
 	surveying_add(surveying);
 	surveying_map(surveying, 1, 2 * ADDRESS, 6);
 	surveying_walk(surveying, clock_monotonic_ns());
-	surveying_run_at(surveying, 6 * SECOND);
+	surveying_run_at(surveying, 21 * SECOND);
 	cr_expect_not_null(surveying_file(surveying, 1, 0));
 	cr_expect_gt(rows_of_store(surveying), before);
 	surveying_free(surveying);
