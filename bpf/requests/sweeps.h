@@ -114,6 +114,18 @@ static inline void place_review(__u32 place)
 	drop(DROP_END_UNSEEN);
 }
 
+/* What is at @place has a state, which was being made at the sweep before. */
+static inline void place_keep(__u32 place)
+{
+	__u64 *cell = bpf_map_lookup_elem(&socket_places, &place), lost;
+
+	if (!cell)
+		return;
+	lost = *cell;
+	if (lost & PLACE_LOST)
+		__sync_val_compare_and_swap(cell, lost, lost & ~PLACE_LOST);
+}
+
 static inline struct endpoint_gauges *tracked_gauges(const struct tracked *tracked)
 {
 	__u32 slot = tracked->slot;
@@ -148,6 +160,7 @@ VERIFIED_ALONE int sweep_socket(__u32 place)
 		place_review(place);
 		return 0;
 	}
+	place_keep(place);
 	storage = tracked->storage;
 	if (!storage)
 		return 0; /* it is being made, or ends */
