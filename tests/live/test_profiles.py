@@ -295,7 +295,8 @@ def test_stacks_of_prometheus_as_its_distribution_has_stripped_it(profiling, sta
     wait_until_read(profiling, workload)
     profile = take(profiling, 3, workload=workload)
     profile.expect_complete(GO_COMPLETE)
-    assert profile.calling("runtime.goexit", "net/http.(*conn).serve") >= 0.5 * profile.samples
+    # Beside what its runtime does, as the collection of garbage.
+    assert profile.calling("runtime.goexit", "net/http.(*conn).serve") >= 0.2 * profile.samples
 
 
 # --- what a process becomes -------------------------------------------------------------------------
@@ -322,26 +323,31 @@ def test_a_process_that_starts_meanwhile_is_in_the_profile(profiling, start):
 
 
 def test_a_child_that_is_forked_meanwhile_is_in_the_profile(profiling, start):
-    burner = start(Service, "burner", idle=1)
-    profiling.workload_of(burner.port)
+    burner = start(Service, "burner")
+    wait_until_read(profiling, profiling.workload_of(burner.port))
     profile = begun(take, profiling, 4, workload=burner.name)
     assert burner.ask("fork")["child"] > 0
     seen = profile.result()
     seen.expect_complete()
-    assert seen.calling("main", "commands_obey", "worker", "spin") >= 0.95 * seen.samples
+    by_child = seen.calling("commands_obey", "worker", "spin")
+    by_parent = seen.calling("main", "worker", "spin")
+    assert by_child + by_parent >= 0.95 * seen.samples
+    assert by_child > 0
 
 
 def test_children_that_live_for_a_moment_have_the_code_of_their_parent(profiling, start):
     """As those of a server that forks for each connection: none lives until it has been read."""
     breeder = start(Service, "breeder", ms=100)
-    profiling.workload_of(breeder.port)
+    workload = profiling.workload_of(breeder.port)
+    wait_until_read(profiling, workload, lambda: breeder.ask("burn 5"))
+    before = breeder.ask("stats")
     profile = begun(take, profiling, 5, workload=breeder.name)
-    counts = breeder.ask("burn 20")
+    after = breeder.ask("burn 20")
     seen = profile.result()
     seen.expect_complete()
     of_children = seen.calling("main", "children_run", "child_run", "child_burn")
     assert seen.samples - of_children <= max(5, 0.05 * seen.samples), seen.stacks
-    expected = HZ * counts["cpu_us"] / 1e6
+    expected = HZ * (after["cpu_us"] - before["cpu_us"]) / 1e6
     off = (seen.samples - expected) / expected**0.5
     print(f"samples {seen.samples}, expected {expected}, off by {off} sigmas")
     assert abs(off) < SIGMAS
@@ -362,15 +368,15 @@ def test_children_that_execute_another_program_do_not_have_the_code_of_their_par
     assert abs(seen.samples - expected) / expected**0.5 < SIGMAS
     assert set(seen.ends()) <= {"[process_unknown]"}
     assert not seen.calling("child_run")
-    # On the way from one program to the other, or before main of that.
-    others = seen.where(lambda stack: stack.is_complete and not stack.calls("main", "worker"))
-    assert others <= max(3, 0.1 * seen.samples), seen.stacks
+    executed = profiles.Profile([stack for stack in seen.stacks if stack.pool == program.name])
+    before_main = executed.where(lambda stack: stack.is_complete and not stack.calls("main"))
+    assert before_main <= max(3, 0.05 * executed.samples), executed.stacks
 
 
 def test_a_process_that_executes_another_program_has_the_names_of_that(profiling, start):
     """What was read of the first one is not taken for the code of the second."""
     burner = start(Service, "burner")
-    profiling.workload_of(burner.port)
+    wait_until_read(profiling, profiling.workload_of(burner.port))
     thrower = own_copy("thrower")
     profile = begun(take, profiling, 6)
     burned(burner.pid)
@@ -393,9 +399,10 @@ def test_a_process_that_executes_another_program_has_the_names_of_that(profiling
 
 def test_a_program_whose_file_is_another_now_has_its_own_names(profiling, start):
     burner = start(Service, "burner")
-    profiling.workload_of(burner.port)
+    workload = profiling.workload_of(burner.port)
     burner.path.unlink()
     os.link(WORKLOADS / "thrower", burner.path)
+    wait_until_read(profiling, workload)
     profile = take(profiling, 2, workload=burner.name)
     profile.expect_complete()
     assert profile.calling("main", "worker", "spin") >= 0.9 * profile.samples

@@ -16,7 +16,7 @@ import pytest
 
 import profiles
 from exporter import BUILD, bound
-from profiles import HZ, PERIOD_NS, ask, path_of, take, take_pprof
+from profiles import HZ, PERIOD_NS, ask, path_of, take, take_pprof, wait_until_read
 from services import Service, wait_until
 from web import basic, bcrypt
 
@@ -85,6 +85,7 @@ def test_a_workload_that_is_none_has_no_profile(profiling, burner):
 
 
 def test_both_formats_tell_the_same(profiling, burner):
+    wait_until_read(profiling, burner.name)
     folded, pprof = at_once(
         lambda: take(profiling, workload=burner.name),
         lambda: take_pprof(profiling, workload=burner.name),
@@ -177,7 +178,7 @@ def test_the_clock_runs_only_while_a_profile_is_taken(profiling, burner):
             "the clock runs although the client has gone",
         )
         expect_no_samples(profiling, burner)
-        take(profiling, 1, workload=burner.name).expect_complete()
+        wait_until_read(profiling, burner.name)
         expect_no_samples(profiling, burner)
 
 
@@ -204,7 +205,7 @@ def test_sanitizers_report_nothing(exporters, burner, monkeypatch, sandbox, leak
         binary=BUILD / "asan" / "workload_exporter",
     )
     at_once(lambda: take(exporter, 1), lambda: take_pprof(exporter, 1))
-    profiles.wait_until_read(exporter, burner.name)
+    wait_until_read(exporter, burner.name)
     take(exporter, 1, workload=burner.name).expect_complete()
     with profiles.statistics(), asking(exporter):
         wait_for_samples(exporter)
@@ -281,7 +282,7 @@ CAP_SYS_PTRACE = 1 << 19
 
 def test_what_takes_profiles_is_in_the_sandbox(profiling, burner):
     """The one that opens files may look at others, the one that reads them may do nothing."""
-    take(profiling, 1, workload=burner.name).expect_complete()
+    wait_until_read(profiling, burner.name)
     processes = family(profiling.pid)
     assert {"opener", "parser"} <= processes.keys()
     for name, pids in processes.items():
