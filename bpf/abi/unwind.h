@@ -85,8 +85,9 @@ _Static_assert(sizeof(struct unwind_page) == 8, "struct unwind_page has a hole")
 struct unwind_file {
 	__u64 begin; /* address, as linked, of its first page */
 	__u32 page;
-	__u32 pages;
+	__u32 pages; /* UNWIND_ONE_RULE: `page` is the index of the rule that holds everywhere */
 };
+#define UNWIND_ONE_RULE (~0U)
 _Static_assert(sizeof(struct unwind_file) == 16, "struct unwind_file has a hole");
 
 /* A part of a process that holds code. */

@@ -108,6 +108,8 @@ VERIFIED_ALONE __u32 unwind_rule_find(__u32 file_index, __u64 address)
 
 	if (!file || address < file->begin)
 		return 0;
+	if (file->pages == UNWIND_ONE_RULE)
+		return file->page;
 	number = (address - file->begin) >> UNWIND_PAGE_BITS;
 	if (number >= file->pages)
 		return 0;

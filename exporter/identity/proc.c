@@ -337,6 +337,30 @@ int proc_executed_read(int dir_fd, char *out, size_t size)
 	return 0;
 }
 
+int proc_environment_read(int dir_fd, char *out, size_t size, size_t *len)
+{
+	char text[STAT_LEN];
+	const char *fields = NULL;
+	uint64_t begin = 0, end = 0;
+	ssize_t got;
+	int r = proc_stat_text(dir_fd, text, &fields);
+
+	if (!r)
+		r = proc_stat_field(fields, FIELD_ENV_START, &begin);
+	if (!r)
+		r = proc_stat_field(fields, FIELD_ENV_END, &end);
+	if (r)
+		return r;
+	if (begin >= end || end > INT64_MAX)
+		return -ENODATA;
+	got = proc_memory_read(dir_fd, out, end - begin < size ? end - begin : size - 1, begin);
+	if (got < 0)
+		return (int)got;
+	out[got] = '\0';
+	*len = (size_t)got;
+	return 0;
+}
+
 static const struct {
 	const char *prefix;
 	unsigned int library;

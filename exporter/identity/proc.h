@@ -62,6 +62,13 @@ int proc_exe_read(int dir_fd, char *out, size_t size);
  */
 int proc_executed_read(int dir_fd, char *out, size_t size);
 
+/*
+ * The environment that the program was executed with, each variable ended by a NUL; cut to @size -
+ * 1 bytes. The process may have overwritten it since. Needs the same right. -ENODATA if there is
+ * none.
+ */
+int proc_environment_read(int dir_fd, char *out, size_t size, size_t *len);
+
 /* The arguments, each ended by a NUL; cut to @size - 1 bytes. Empty for a zombie: 0 with *@len 0.
  */
 int proc_cmdline_read(int dir_fd, char *out, size_t size, size_t *len);

@@ -88,8 +88,8 @@ struct place call_sites_meet(struct call_sites *sites, const struct files *files
 	struct call_site *site;
 	bool known;
 
-	if (!file || !file->path)
-		return none;
+	if (!file || !file->path || file->generated)
+		return none; /* what is generated may be something else by the next time */
 	place.file = file->id;
 	place.address = frame_address(frame);
 	site = site_find(sites, &place);

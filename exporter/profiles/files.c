@@ -7,34 +7,52 @@
 
 #include "base/cleanup.h"
 
-static struct file *file_add(struct files *files, const struct file_key *key)
+static size_t *len_of(struct files *files, bool generated)
 {
-	struct file *file = files->len < FILES_MAX ? calloc(1, sizeof(*file)) : NULL;
+	return generated ? &files->generated_len : &files->len;
+}
 
+static struct file *file_add(struct files *files, const struct file_key *key, bool generated)
+{
+	struct file *file = NULL;
+
+	if (*len_of(files, generated) < FILES_MAX)
+		file = calloc(1, sizeof(*file));
 	if (!file)
 		return NULL;
 	file->key = *key;
+	file->generated = generated;
 	file->fd = -1;
 	HASH_ADD(hh, files->by_key, key, sizeof(file->key), file);
 	if (!file->hh.tbl) {
 		free(file);
 		return NULL;
 	}
-	files->len++;
+	++*len_of(files, generated);
 	file->id = ++files->ids;
 	return file;
 }
 
-struct file *files_use(struct files *files, const struct file_key *key)
+static struct file *file_use(struct files *files, const struct file_key *key, bool generated)
 {
 	struct file *file;
 
 	HASH_FIND(hh, files->by_key, key, sizeof(*key), file);
 	if (!file)
-		file = file_add(files, key);
+		file = file_add(files, key, generated);
 	if (file)
 		file->users++;
 	return file;
+}
+
+struct file *files_use(struct files *files, const struct file_key *key)
+{
+	return file_use(files, key, false);
+}
+
+struct file *files_use_generated(struct files *files, const struct file_key *key)
+{
+	return file_use(files, key, true);
 }
 
 void file_release(struct file *file, uint64_t now_ns)
@@ -79,7 +97,7 @@ static void file_remove(struct files *files, struct file *file)
 		files->numbers[file->number] = NULL;
 	}
 	HASH_DEL(files->by_key, file);
-	files->len--;
+	--*len_of(files, file->generated);
 	cleanup_close(&file->fd);
 	free(file->path);
 	free(file);

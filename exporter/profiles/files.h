@@ -20,7 +20,9 @@
 #define HASH_NONFATAL_OOM 1 /* an element that could not be added has hh.tbl == NULL */
 #include <uthash.h>
 
-#define FILES_MAX 512U /* each is open, so that it can be named */
+/* Of files, each of which is open, so that it can be named; and as many of those that stand for
+ * code of processes. */
+#define FILES_MAX 512U
 
 /* As /proc/PID/maps tells it. */
 struct file_key {
@@ -37,6 +39,7 @@ struct file {
 	bool executable; /* a process was started from it */
 	struct program program; /* of one that has a number; zeros: it could not be read */
 	bool tried; /* it was asked for */
+	bool generated; /* it stands for code of a process (profiles/generated.h) */
 	uint32_t users; /* processes */
 	uint64_t released_ns; /* when the last one went */
 	UT_hash_handle hh;
@@ -46,12 +49,15 @@ struct files {
 	struct unwind_store *store; /* borrowed */
 	struct file *by_key;
 	struct file *numbers[UNWIND_FILES_MAX];
-	size_t len;
+	size_t len, generated_len; /* the latter not among the former */
 	uint64_t ids; /* that were given */
 };
 
 /* One user more of the file with this key, which is made if there is none. NULL: no room for it. */
 struct file *files_use(struct files *files, const struct file_key *key);
+
+/* The same of one that stands for code of a process; its key is of no other file. */
+struct file *files_use_generated(struct files *files, const struct file_key *key);
 void file_release(struct file *file, uint64_t now_ns);
 
 /* @file, which has no number yet, gets one, with its table; rows may be none. 0; as

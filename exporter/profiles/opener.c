@@ -11,6 +11,7 @@
 #include "identity/identity.h"
 #include "identity/maps.h"
 #include "identity/proc.h"
+#include "profiles/jvm.h"
 
 /* A process has 65530 mappings at most (vm.max_map_count), unless the machine is told otherwise. */
 #define MAPS_LIMIT_BYTES (8U << 20)
@@ -34,6 +35,7 @@ struct ranges {
 	uint32_t len, left_out;
 	uint64_t end; /* of the mapping before */
 	size_t bytes; /* of the lines so far */
+	bool jvm; /* one of the files is called as that of a JVM */
 };
 
 static struct opener_range range_of(const struct maps_line *line)
@@ -70,7 +72,7 @@ static bool range_join(struct opener_range *range, const struct opener_range *ne
 	return true;
 }
 
-/* What is compiled has no tables anyway: it gives way. */
+/* What is generated gives way: it is of few kinds, and often in many parts. */
 static bool ranges_make_room(struct ranges *ranges, uint32_t kind)
 {
 	if (ranges->len < OPENER_RANGES_MAX)
@@ -115,6 +117,7 @@ static int ranges_line(char *text, void *arg)
 		return 0;
 	}
 	ranges->end = line.end;
+	ranges->jvm |= text_has_prefix(text_base_name(line.name), "libjvm.so");
 	range = range_of(&line);
 	ranges_add(ranges, &range);
 	return 0;
@@ -139,6 +142,7 @@ static int maps_answer(int dir_fd, struct opener_shared *shared, struct opener_a
 	memcpy(shared->ranges, rows, ranges.len * sizeof(*rows));
 	answer->len = ranges.len;
 	answer->left_out = ranges.left_out;
+	answer->frame_pointers = ranges.jvm && jvm_keeps_frame_pointers(dir_fd);
 	return 0;
 }
 
@@ -289,7 +293,8 @@ static bool answer_check(void *asked)
 	struct opener_answer *answer = asked;
 
 	answer->path[sizeof(answer->path) - 1] = '\0';
-	return answer->len <= OPENER_RANGES_MAX && answer->executable <= 1;
+	return answer->len <= OPENER_RANGES_MAX && answer->executable <= 1 &&
+	       answer->frame_pointers <= 1;
 }
 
 const struct helper_kind opener_kind = {
@@ -312,8 +317,9 @@ static bool range_can_be(const struct opener_range *range, uint64_t from)
 {
 	bool file = range->kind == OPENER_RANGE_FILE;
 
-	return range->kind < OPENER_RANGE_KINDS && !range->zero && range->begin >= from &&
-	       range->begin < range->end && range->end <= ADDRESS_MAX && file == !!range->inode;
+	return range->kind < OPENER_RANGE_KINDS && !range->zero && range->dev_major != UINT32_MAX &&
+	       range->begin >= from && range->begin < range->end && range->end <= ADDRESS_MAX &&
+	       file == !!range->inode;
 }
 
 int opener_ranges(const struct helper *opener, const struct opener_answer *answer,

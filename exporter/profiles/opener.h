@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The opener: a helper that reads what other processes have mapped to run, and opens the files of
- * it. It keeps the right to look at every process (CAP_SYS_PTRACE), and reads no memory. A process
+ * it. It keeps the right to look at every process (CAP_SYS_PTRACE), and reads no memory but the
+ * environment of a JVM. A process
  * can make it hang: then it is replaced (helpers/helper.h).
  *
  * Everything that it tells was chosen by the process that it is about, numbers of files included. A
@@ -33,7 +34,7 @@ struct opener_question {
 enum opener_range_kind {
 	OPENER_RANGE_FILE,
 	OPENER_RANGE_VDSO,
-	OPENER_RANGE_ANONYMOUS, /* of no file that has a path: compiled while it runs */
+	OPENER_RANGE_ANONYMOUS, /* of no file that has a path: generated while it runs */
 	OPENER_RANGE_KINDS,
 };
 
@@ -46,7 +47,8 @@ struct opener_range {
 	uint64_t offset; /* of begin in the file */
 	uint64_t inode; /* not 0 */
 	uint64_t path_hash; /* to be compared with others */
-	uint32_t dev_major, dev_minor; /* not always those of stat(2): btrfs, overlayfs */
+	uint32_t dev_major,
+		dev_minor; /* not always those of stat(2): btrfs, overlayfs; major not ~0 */
 	uint32_t kind;
 	uint32_t zero;
 };
@@ -59,7 +61,7 @@ struct opener_shared {
 
 /*
  * Of OPENER_MAPS: how many ranges there are, and at least how many are left out. Those of no file
- * make room for others.
+ * make room for others. Whether it is a JVM that was told to keep frame pointers (profiles/jvm.h).
  * Of OPENER_FILE, with the descriptor, which only reads a regular file: what fstat(2) tells of it.
  * Times are numbers to be compared with others. The path is in the mount namespace of the process;
  * of a long one it is the end.
@@ -73,7 +75,7 @@ struct opener_shared {
 struct opener_answer {
 	uint32_t len, left_out;
 	uint32_t executable; /* 1: the file is what the process was started from */
-	uint32_t zero;
+	uint32_t frame_pointers; /* 1: it was told to */
 	uint64_t dev, inode, bytes, mtime_ns, ctime_ns;
 	char path[OPENER_PATH_LEN]; /* terminated */
 };

@@ -113,13 +113,14 @@ void program_read(const struct elf_image *image, struct program *program)
 	headers_read(image, program);
 	sections_read(image, program);
 	span_of(program, &program->begin, &program->end);
+	program->generator = generator_find(image);
 }
 
 bool program_is_sane(const struct program *program)
 {
 	uint64_t begin, end;
 
-	if (program->segments_len > PROGRAM_SEGMENTS_MAX ||
+	if (program->segments_len > PROGRAM_SEGMENTS_MAX || program->generator >= GENERATORS ||
 	    program->build_id_len > PROGRAM_BUILD_ID_MAX)
 		return false;
 	for (uint32_t i = 0; i < program->segments_len; i++)

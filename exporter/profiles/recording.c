@@ -445,7 +445,7 @@ int recording_profile(struct recording *recording, const struct files *files,
 
 	shown_free(recording);
 	recording->shown = calloc(frames, sizeof(*recording->shown));
-	recording->files = calloc(FILES_MAX + 1, sizeof(*recording->files));
+	recording->files = calloc(UNWIND_FILES_MAX, sizeof(*recording->files));
 	recording->rows = calloc(stacks, sizeof(*recording->rows));
 	if (!recording->shown || !recording->files || !recording->rows)
 		return -ENOMEM;

@@ -168,7 +168,7 @@ static void function_write(const struct report *report, const struct place *plac
 
 	buffer_printf(report->out, "%5.1f %%  %5.1f %%  %s", percent(report, place->self),
 		      percent(report, place->total), text);
-	if (*place->module &&
+	if (*place->module && strcmp(text, place->module) != 0 &&
 	    !(text_has_prefix(text, place->module) && text[strlen(place->module)] == '+'))
 		buffer_printf(report->out, "  (%s)", place->module);
 	buffer_char(report->out, '\n');

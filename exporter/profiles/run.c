@@ -58,6 +58,8 @@ static void frame_label(struct profiler_run *run, uint64_t frame, const char *te
 
 	if (text) {
 		recording_name(run->recording, frame, text);
+	} else if (file && file->generated && file->path) {
+		recording_name(run->recording, frame, file->path);
 	} else if (begin && file && file->path) {
 		snprintf(label, sizeof(label), "%s+%#llx", text_base_name(file->path),
 			 (unsigned long long)begin);
@@ -70,8 +72,11 @@ static void names_note(struct profiler_run *run)
 	struct survey_wish *wish = &run->wish;
 
 	run->profiler->naming = NULL;
-	if (wish->result)
+	if (wish->result) {
+		for (size_t i = 0; i < wish->len; i++)
+			frame_label(run, wish->frames[i], NULL, 0);
 		return;
+	}
 	for (size_t i = 0; i < wish->names.len; i++)
 		frame_label(run, wish->frames[i], parsed_names_text(&wish->names, i),
 			    wish->names.names[i].begin);

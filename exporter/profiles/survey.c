@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "profiles/generated.h"
 
 #define OPENER_NS NS_PER_S
 #define PARSER_NS (20 * NS_PER_S) /* the parser gives way to what the machine is busy with */
@@ -25,6 +26,31 @@ static void files_release(struct survey *survey, uint64_t now_ns)
 	survey->ranges_len = 0;
 }
 
+/* What of its files generates code. Where both do, Java's may have no frame pointers. */
+static enum generator process_generator(const struct survey *survey)
+{
+	enum generator found = GENERATOR_NONE;
+
+	for (size_t i = 0; i < survey->ranges_len; i++) {
+		const struct file *file = survey->range_files[i];
+
+		if (file && file->program.generator > found)
+			found = file->program.generator;
+	}
+	return found;
+}
+
+/* That is what is in ranges of no file. */
+static void generated_take(struct survey *survey)
+{
+	enum generator generator = process_generator(survey);
+
+	for (size_t i = 0; i < survey->ranges_len; i++)
+		if (survey->ranges[i].kind == OPENER_RANGE_ANONYMOUS)
+			survey->range_files[i] = generated_use(&survey->files, &survey->process,
+							       generator, survey->frame_pointers);
+}
+
 /* The code of a range; of no file where that cannot be told. */
 static struct code_range range_code(const struct survey *survey, size_t i)
 {
@@ -37,6 +63,8 @@ static struct code_range range_code(const struct survey *survey, size_t i)
 	if (range->kind == OPENER_RANGE_VDSO) {
 		code.file = survey->vdso;
 		code.bias = range->begin;
+	} else if (file && file->generated) {
+		code.file = file->number;
 	} else if (file && file->number && file_bias(file, &mapping, &bias)) {
 		code.file = file->number;
 		code.bias = bias;
@@ -65,6 +93,7 @@ static void process_known(struct survey *survey, uint64_t now_ns)
 	size_t len;
 
 	survey->step = SURVEY_RESTS;
+	generated_take(survey);
 	len = process ? files_take(survey, &files) : 0;
 	if (!files) {
 		files_release(survey, now_ns);
@@ -210,6 +239,7 @@ static void maps_take(struct survey *survey, const struct opener_answer *answer,
 		return;
 	}
 	survey->ranges_len = answer->len;
+	survey->frame_pointers = answer->frame_pointers;
 	for (size_t i = 0; i < survey->ranges_len; i++) {
 		const struct opener_range *range = &survey->ranges[i];
 		const struct file_key key = {

@@ -48,6 +48,7 @@ struct survey {
 	struct opener_range ranges[OPENER_RANGES_MAX]; /* of it */
 	struct file *range_files[OPENER_RANGES_MAX]; /* NULL: none, or no room for it */
 	size_t ranges_len, at;
+	bool frame_pointers; /* of it: it was told to keep them */
 	uint32_t vdso; /* number of the file that the kernel maps; 0: none */
 	struct survey_wish *wish; /* borrowed; NULL: none */
 	struct survey_wish *asked; /* whose names are asked for; NULL: it was given up */

@@ -244,10 +244,11 @@ static int add_own_signals(scmp_filter_ctx filter)
 	return add_limited(filter, own, COUNT(own));
 }
 
-/* Memory of other processes is what a namer reads, and no other process does. */
+/* Memory of other processes is what a namer reads, and of a JVM an opener; no other process does.
+ */
 static int add_reading(scmp_filter_ctx filter, enum sandbox_role role)
 {
-	bool reads = role == SANDBOX_NAMER || role == SANDBOX_KEEPER;
+	bool reads = role == SANDBOX_NAMER || role == SANDBOX_OPENER || role == SANDBOX_KEEPER;
 
 	return seccomp_rule_add(filter, reads ? SCMP_ACT_ALLOW : SCMP_ACT_KILL_PROCESS,
 				SCMP_SYS(process_vm_readv), 0);

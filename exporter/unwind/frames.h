@@ -29,6 +29,7 @@ struct frames_common {
 	bool bad; /* it was not understood */
 	bool go; /* of functions of Go: `code` are steps (unwind/pclntab.h), not a program */
 	uint32_t kind; /* of those: of all of their rules, UNWIND_CFA if steps tell */
+	bool frame_pointer; /* of functions that keep it (unwind/generator.h): `code` is nothing */
 	struct cfi_common cfi;
 };
 

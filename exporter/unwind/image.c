@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "unwind/elf_image.h"
+#include "unwind/generator.h"
 #include "unwind/go.h"
 #include "unwind/pclntab.h"
 
@@ -69,5 +70,7 @@ int image_frames_read(const void *bytes, size_t len, struct frames *frames)
 	if (first && first != -ENODATA)
 		return first;
 	second = others_read(&image, frames);
-	return first ? second : 0;
+	if (first)
+		return second;
+	return generator_frames_read(&image, machine_of(&image), frames);
 }

@@ -111,6 +111,12 @@ static uint64_t page_of(uint64_t address)
 	return address >> UNWIND_PAGE_BITS;
 }
 
+/* Whether one rule holds at every address, whatever the file maps: it needs no pages. */
+static bool table_is_of_rule(const struct unwind_table *table)
+{
+	return table->rows_len == 1 && !table->rows[0].address;
+}
+
 /* The first page of a table, and how many there are. */
 static uint64_t table_begin(const struct unwind_table *table)
 {
@@ -119,7 +125,7 @@ static uint64_t table_begin(const struct unwind_table *table)
 
 static uint64_t table_pages(const struct unwind_table *table)
 {
-	if (!table->rows_len)
+	if (!table->rows_len || table_is_of_rule(table))
 		return 0;
 	return page_of(table->rows[table->rows_len - 1].address) - table_begin(table) + 1;
 }
@@ -219,6 +225,22 @@ static uint32_t file_number_free(const struct unwind_store *store)
 	return i;
 }
 
+static struct unwind_file file_show(const struct unwind_table *table,
+				    const struct stored_file *file)
+{
+	struct unwind_file shown = {
+		.begin = table_begin(table) << UNWIND_PAGE_BITS,
+		.page = file->page,
+		.pages = file->pages,
+	};
+
+	if (table_is_of_rule(table)) {
+		shown.page = file->rules[table->rows[0].rule];
+		shown.pages = UNWIND_ONE_RULE;
+	}
+	return shown;
+}
+
 int unwind_store_add(struct unwind_store *store, const struct unwind_table *table, uint32_t *number)
 {
 	uint32_t free_number = file_number_free(store);
@@ -237,11 +259,7 @@ int unwind_store_add(struct unwind_store *store, const struct unwind_table *tabl
 	}
 	rows_write(store, table, file);
 	pages_write(store, table, file);
-	store->arrays.files[free_number] = (struct unwind_file){
-		.begin = table_begin(table) << UNWIND_PAGE_BITS,
-		.page = file->page,
-		.pages = file->pages,
-	};
+	store->arrays.files[free_number] = file_show(table, file);
 	store->use.files++;
 	store->use.rows += file->rows;
 	store->use.pages += file->pages;

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/array.h"
 #include "unwind/cfi.h"
+#include "unwind/generator.h"
 #include "unwind/go.h"
 #include "unwind/image.h"
 #include "unwind/pclntab.h"
@@ -112,15 +113,27 @@ static int rows_by_steps(struct make *make, const struct frames_common *common,
 	}
 }
 
+static int rows_by_frame_pointer(struct make *make, const struct frames_function *function)
+{
+	const struct unwind_rule rule = generator_rule();
+
+	return row_add_rule(make, &rule, function->begin);
+}
+
 /* A function that cannot be followed to its end has one row, of none. */
 static int function_add(struct make *make, const struct frames_common *common,
 			const struct frames_function *function)
 {
 	struct unwind_table *table = make->table;
 	size_t before = table->rows_len;
-	int r = common->go ? rows_by_steps(make, common, function)
-			   : rows_by_program(make, &common->cfi, function);
+	int r;
 
+	if (common->frame_pointer)
+		r = rows_by_frame_pointer(make, function);
+	else if (common->go)
+		r = rows_by_steps(make, common, function);
+	else
+		r = rows_by_program(make, &common->cfi, function);
 	if (r != -EINVAL)
 		return r;
 	table->rows_len = before;
@@ -143,18 +156,29 @@ static int functions_add(struct make *make, const struct frames *frames)
 	return r;
 }
 
-static int table_fill(struct unwind_table *table, const struct frames *frames)
+/* 0 with the table of @make, which has the rule of none; -ENOMEM. */
+static int make_begin(struct make *make)
 {
 	static const struct unwind_rule none;
-	struct make make = { .table = table };
+	struct unwind_table *table = make->table;
 
 	table->rules = calloc(UNWIND_RULES_MAX, sizeof(*table->rules));
 	if (!table->rules)
 		return -ENOMEM;
-	make.rules = (struct rules){ .rules = table->rules, .order = make.order };
+	make->rules = (struct rules){ .rules = table->rules, .order = make->order };
+	rule_index(make, &none);
+	return 0;
+}
+
+static int table_fill(struct unwind_table *table, const struct frames *frames)
+{
+	struct make make = { .table = table };
+	int r = make_begin(&make);
+
+	if (r)
+		return r;
 	table->functions = frames->functions_len + frames->bad;
 	table->functions_bad = frames->bad;
-	rule_index(&make, &none);
 	return functions_add(&make, frames);
 }
 
@@ -184,6 +208,21 @@ int unwind_table_make(const void *image, size_t bytes, struct unwind_table *tabl
 	int r = image_frames_read(image, bytes, &frames);
 
 	return r ? r : table_of(&frames, table);
+}
+
+int unwind_table_of_rule(const struct unwind_rule *rule, struct unwind_table *table)
+{
+	struct unwind_table made = { 0 };
+	struct make make = { .table = &made };
+	int r = make_begin(&make);
+
+	if (!r)
+		r = row_add_rule(&make, rule, 0);
+	if (r)
+		unwind_table_free(&made);
+	else
+		*table = made;
+	return r;
 }
 
 const struct unwind_rule *unwind_table_find(const struct unwind_table *table, uint64_t address)

@@ -49,6 +49,12 @@ int unwind_table_make(const void *image, size_t bytes, struct unwind_table *tabl
 /* The same of a section .eh_frame, whose bytes are hostile. All but -ENOEXEC. */
 int unwind_table_from(const struct frames_section *section, struct unwind_table *table);
 
+/*
+ * The table of code that has the same rule everywhere: one row, at address 0. 0 with @table;
+ * -ENOMEM.
+ */
+int unwind_table_of_rule(const struct unwind_rule *rule, struct unwind_table *table);
+
 /* The rule for @address; UNWIND_NONE where there is none. Valid as long as the table. */
 const struct unwind_rule *unwind_table_find(const struct unwind_table *table, uint64_t address);
 

@@ -59,6 +59,8 @@ struct script {
 	struct script_process processes[SURVEY_PROCESSES];
 	volatile enum script_fault maps, file, table, names;
 	volatile uint64_t only; /* inode that `file` is about; 0: all */
+	volatile enum generator generator; /* that all files are */
+	volatile bool frame_pointers; /* all processes were told to keep them */
 	volatile bool held; /* the parser waits with its answers */
 	struct script_log opener, parser;
 };
@@ -92,11 +94,13 @@ static inline int script_fault(enum script_fault fault, void *answer, size_t byt
 	}
 }
 
-static inline int script_maps(const struct script_process *process, enum script_fault fault,
-			      struct opener_shared *shared, struct opener_answer *answer)
+static inline int script_maps(const struct script_process *process, bool frame_pointers,
+			      enum script_fault fault, struct opener_shared *shared,
+			      struct opener_answer *answer)
 {
 	memcpy(shared->ranges, process->ranges, sizeof(process->ranges));
 	answer->len = process->ranges_len;
+	answer->frame_pointers = frame_pointers;
 	if (fault == SCRIPT_LIE)
 		shared->ranges[0].end = shared->ranges[0].begin;
 	return 0;
@@ -127,7 +131,8 @@ static inline int script_open(struct helper_work *work, void *asked, void *answe
 		if (script->processes[i].pid != question->pid)
 			continue;
 		return file ? script_file(question->inode, work, answer)
-			    : script_maps(&script->processes[i], fault, work->shared, answer);
+			    : script_maps(&script->processes[i], script->frame_pointers, fault,
+					  work->shared, answer);
 	}
 	return -ESRCH;
 }
@@ -179,6 +184,7 @@ static inline int script_parse(struct helper_work *work, void *asked, void *out)
 		script_names(&shared->names, question->len, &answer->names);
 	else
 		script_table(&answer->table, shared);
+	answer->table.program.generator = names ? GENERATOR_NONE : script->generator;
 	if (fault == SCRIPT_LIE && names)
 		shared->names.names[0].bytes = NAME_BYTES_MAX;
 	else if (fault == SCRIPT_LIE)

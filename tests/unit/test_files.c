@@ -71,6 +71,9 @@ Test(files, have_a_limit)
 	for (uint64_t inode = 1; inode <= FILES_MAX; inode++)
 		settled(&files, inode);
 	cr_expect_null(files_use(&files, &key));
+	for (; key.inode <= 2 * FILES_MAX; key.inode++)
+		cr_assert_not_null(files_use_generated(&files, &key), "they have one of their own");
+	cr_expect_null(files_use_generated(&files, &key));
 	file_release(settled(&files, 5), 1);
 	file_release(settled(&files, 5), 1);
 	file_release(settled(&files, 5), 1);

@@ -336,6 +336,7 @@ Test(opener, a_path_without_an_end_gets_one)
 	memset(&answer, 'x', sizeof(answer));
 	answer.len = 0;
 	answer.executable = 1;
+	answer.frame_pointers = 1;
 	cr_expect(opener_kind.check(&answer));
 	cr_expect_eq(strlen(answer.path), OPENER_PATH_LEN - 1);
 }

@@ -234,6 +234,30 @@ static int executed_as_nobody(pid_t pid, uint64_t keep, char *out, size_t size)
 	return r == -EACCES ? proc_executed_read(fd, out, size) : -EEXIST;
 }
 
+static bool environment_has(const char *texts, size_t len, const char *text)
+{
+	for (size_t at = 0; at < len; at += strlen(texts + at) + 1)
+		if (!strcmp(texts + at, text))
+			return true;
+	return false;
+}
+
+Test(proc, an_environment_is_that_of_the_process)
+{
+	_cleanup_(cleanup_close) int fd = proc_open("/proc", getpid());
+	static char texts[1U << 20], cut[64];
+	size_t len, cut_len;
+
+	for (size_t i = 0; environ[i]; i++) {
+		cr_assert_eq(proc_environment_read(fd, texts, sizeof(texts), &len), 0);
+		cr_expect(environment_has(texts, len, environ[i]), "%s", environ[i]);
+	}
+	cr_assert_eq(proc_environment_read(fd, cut, sizeof(cut), &cut_len), 0);
+	cr_expect_leq(cut_len, sizeof(cut) - 1);
+	cr_expect_arr_eq(cut, texts, cut_len);
+	cr_expect_eq(cut[cut_len], '\0');
+}
+
 Test(proc, whoever_may_trace_a_process_learns_how_it_was_executed_without_its_files)
 {
 	const char *own = (const char *)getauxval(AT_EXECFN);

@@ -164,7 +164,10 @@ static const struct attempt attempts[] = {
 	{ "to be traced", 0, SYS_prctl, { PR_SET_PTRACER, -1 } },
 	{ "another executable", 0, SYS_prctl, { PR_SET_MM, PR_SET_MM_EXE_FILE, -1 } },
 	{ "capabilities for programs", 0, SYS_prctl, { PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE } },
-	{ "memory of others", NAMERS, SYS_process_vm_readv, { 1, SOMEWHERE, 1, SOMEWHERE, 1, 1 } },
+	{ "memory of others",
+	  NAMERS | OPENERS,
+	  SYS_process_vm_readv,
+	  { 1, SOMEWHERE, 1, SOMEWHERE, 1, 1 } },
 };
 
 static const struct needs *attaching[2]; /* what feature mutex needs, and NULL */

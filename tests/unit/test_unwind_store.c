@@ -17,6 +17,8 @@ static const struct unwind_rule *stored_find(const struct stored *stored, uint32
 	uint64_t p = (address - file->begin) >> UNWIND_PAGE_BITS;
 	uint32_t rule = 0;
 
+	if (file->pages == UNWIND_ONE_RULE)
+		return &stored->arrays.rules[file->page];
 	if (address < file->begin || p >= file->pages)
 		return &stored->arrays.rules[0];
 	page = &stored->arrays.pages[file->page + p];
@@ -155,6 +157,27 @@ Test(unwind_store, has_a_limit_of_pages)
 	expect_all(&stored, number, &table);
 	table.rows[1].address = UINT64_MAX;
 	cr_expect_eq(unwind_store_add(stored.store, &table, &number), -ENOSPC);
+	unwind_table_free(&table);
+	unwind_store_free(stored.store);
+}
+
+Test(unwind_store, has_a_rule_that_holds_everywhere)
+{
+	const struct unwind_rule rule = { .kind = UNWIND_CFA, .cfa_offset = 48 };
+	struct stored stored = stored_new();
+	struct unwind_table table;
+	uint32_t number;
+
+	cr_assert_eq(unwind_table_of_rule(&rule, &table), 0);
+	cr_expect_arr_eq(unwind_table_find(&table, 0), &rule, sizeof(rule));
+	cr_expect_arr_eq(unwind_table_find(&table, UINT64_MAX), &rule, sizeof(rule));
+	cr_assert_eq(unwind_store_add(stored.store, &table, &number), 0);
+	cr_expect_arr_eq(stored_find(&stored, number, 0), &rule, sizeof(rule));
+	cr_expect_arr_eq(stored_find(&stored, number, UINT64_MAX), &rule, sizeof(rule));
+	cr_expect_eq(unwind_store_use(stored.store).pages, 0);
+	unwind_store_remove(stored.store, number);
+	cr_expect_eq(stored_find(&stored, number, 0)->kind, UNWIND_NONE);
+	cr_expect_eq(unwind_store_use(stored.store).rules, 0);
 	unwind_table_free(&table);
 	unwind_store_free(stored.store);
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profiles/generated.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define NO_DEVICE \
+	UINT32_MAX /* of no file: numbers of devices are shorter (include/linux/kdev_t.h) */
+
+static int table_make(bool followed, struct unwind_table *table)
+{
+	const struct unwind_rule rule = generator_rule();
+
+	return followed ? unwind_table_of_rule(&rule, table) : 0;
+}
+
+static void file_settle(struct files *files, struct file *file, bool followed)
+{
+	_cleanup_(unwind_table_free) struct unwind_table table = { 0 };
+
+	file->tried = true;
+	file->program.end = PROGRAM_ADDRESS_END; /* it may be anywhere */
+	file->path = strdup(followed ? GENERATED_NAME : GENERATED_NAME_UNFOLLOWED);
+	if (!table_make(followed, &table))
+		files_settle(files, file, &table);
+}
+
+struct file *generated_use(struct files *files, const struct tree_process *process,
+			   enum generator generator, bool told)
+{
+	const struct file_key key = {
+		.inode = process->start_ns,
+		.path_hash = process->exec_id,
+		.dev_major = NO_DEVICE,
+		.dev_minor = process->tgid,
+	};
+	struct file *file = generator == GENERATOR_NONE ? NULL : files_use_generated(files, &key);
+
+	if (file && !file->tried)
+		file_settle(files, file, generator == GENERATOR_V8 || told);
+	return file;
+}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Profiles of programs that generate code while they run: Node.js, and Java where it keeps frame
+pointers.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import profiles
+from profiles import SIGMAS, sigmas_off, take, wait_until_read
+from services import SCRATCH, Process, Service, own_java, unique_name
+
+SOURCES = Path(__file__).parent.parent / "workloads"
+COMPLETE = 0.98
+JIT, UNFOLLOWED = "[jit]", "[jit_without_frame_pointers]"
+KEEPS, KEEPS_NOT = "-XX:+PreserveFramePointer", "-XX:-PreserveFramePointer"
+
+
+class Burner(Service):
+    """A burner of another language, by its @command: says `ready PORT`, obeys ask()."""
+
+    def __init__(self, command, **environment):
+        pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        others = {name: text for name, text in os.environ.items() if "JAVA" not in name}
+        Process.__init__(self, command, env={**others, **environment}, **pipe)
+        self.name = Path(command[0]).name
+        words = self.process.stdout.readline().split()
+        assert words and words[0] == "ready", f"{self.name} did not start: {words}"
+        self.port = int(words[1])
+
+
+def node_burner(start, *options):
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    link = SCRATCH / unique_name("node")
+    link.symlink_to("/usr/bin/node")
+    return start(Burner, [link, *options, SOURCES / "burner.js"])
+
+
+def java_burner(start, *options, **environment):
+    classes = SCRATCH / "classes"
+    if not (classes / "Burner.class").exists():
+        subprocess.run(["javac", "-d", classes, SOURCES / "Burner.java"], check=True)
+    command = [own_java(unique_name("java")), *options, "-cp", classes, "Burner"]
+    return start(Burner, command, **environment)
+
+
+def test_stacks_go_on_through_what_node_generates(profiling, start):
+    """Out of a library that it calls as well, whose share of time it has measured."""
+    burner = node_burner(start)
+    workload = profiling.workload_of(burner.port)
+    wait_until_read(profiling, workload)
+    before = burner.ask("stats")
+    profile = take(profiling, 3, workload=workload)
+    true = profiles.shares(before, burner.ask("stats"))
+    profile.expect_complete(COMPLETE)
+    generated = profile.calling(JIT)
+    assert generated >= 0.95 * profile.samples, profile.stacks
+    native = profile.calling(JIT, "PKCS5_PBKDF2_HMAC")
+    off = sigmas_off(native, generated, true["native_ns"])
+    print(f"samples {profile.samples}, native {native}, true {true}, off by {off}")
+    assert native > 10
+    assert abs(off) < SIGMAS
+
+
+# What the JVM is started with: arguments, and variables of its environment.
+TOLD = {
+    "argument": ([KEEPS], {}),
+    "last argument": ([KEEPS_NOT, KEEPS], {}),
+    "tool options": ([], {"JAVA_TOOL_OPTIONS": f"-Dx=y {KEEPS}"}),
+    "launcher": ([], {"JDK_JAVA_OPTIONS": KEEPS}),
+    "options that come last": ([KEEPS_NOT], {"_JAVA_OPTIONS": KEEPS}),
+    "interpreter": (["-Xint", KEEPS], {}),
+}
+NOT_TOLD = {
+    "nothing": ([], {}),
+    "argument after the environment": ([KEEPS_NOT], {"JAVA_TOOL_OPTIONS": KEEPS}),
+    "argument of another program": ([f"-Dchild={KEEPS}"], {"OTHER_OPTIONS": KEEPS}),
+}
+
+
+@pytest.mark.parametrize("told", TOLD)
+def test_stacks_go_on_through_what_java_generates_with_frame_pointers(profiling, start, told):
+    options, environment = TOLD[told]
+    burner = java_burner(start, *options, **environment)
+    workload = profiling.workload_of(burner.port)
+    wait_until_read(profiling, workload)
+    profile = take(profiling, 2, workload=workload)
+    profile.expect_complete(COMPLETE)
+    assert profile.calling(JIT) >= 0.9 * profile.samples, profile.stacks
+
+
+@pytest.mark.parametrize("told", NOT_TOLD)
+def test_stacks_of_java_without_frame_pointers_end_where_it_is_said_why(profiling, start, told):
+    options, environment = NOT_TOLD[told]
+    burner = java_burner(start, *options, **environment)
+    workload = profiling.workload_of(burner.port)
+
+    def ends():
+        profile = take(profiling, 1, workload=workload)
+        assert not profile.calling(JIT)
+        ended = profile.where(lambda stack: stack.frames[:2] == ("[no_rule]", UNFOLLOWED))
+        return ended >= 0.8 * profile.samples > 20
+
+    profiles.wait_until(ends, 60, "its stacks do not end in what it generates")
