@@ -143,7 +143,7 @@ static const struct sandbox_call profiles_calls[] = {
 static const struct needs profiles_needs = {
 	.calls = profiles_calls,
 	.calls_len = COUNT(profiles_calls),
-	.descriptors = FILES_MAX + 512, /* and of a clock for each CPU */
+	.descriptors = 2 * FILES_MAX + 512, /* and of a clock for each CPU */
 };
 
 extern const struct feature feature_profiles;

@@ -56,15 +56,26 @@ static int regular_open(int dir_fd, const char *name, int flags, uint64_t inode)
 	return fd < 0 ? -errno : fd;
 }
 
-/* After a mere chroot(2) the kernel shows paths from the reader's root. */
-int maps_open(int dir_fd, const char *path, uint64_t inode)
+static int below_open(int dir_fd, const char *path, uint64_t inode)
 {
 	char below[sizeof("root") + PROC_PATH_LEN];
-	int fd, len = snprintf(below, sizeof(below), "root%s", path);
+	int len = snprintf(below, sizeof(below), "root%s", path);
 
 	if (len < 0 || (size_t)len >= sizeof(below))
 		return -ENAMETOOLONG;
-	fd = regular_open(dir_fd, below, O_NOFOLLOW, inode);
+	return regular_open(dir_fd, below, O_NOFOLLOW, inode);
+}
+
+int maps_open_below(int dir_fd, const char *path)
+{
+	return below_open(dir_fd, path, 0);
+}
+
+/* After a mere chroot(2) the kernel shows paths from the reader's root. */
+int maps_open(int dir_fd, const char *path, uint64_t inode)
+{
+	int fd = below_open(dir_fd, path, inode);
+
 	return fd == -ENOENT ? regular_open(dir_fd, path, O_NOFOLLOW, inode) : fd;
 }
 

@@ -228,6 +228,34 @@ int proc_uid_read(int dir_fd, uint32_t *uid)
 	return 0;
 }
 
+/* The last of those that it has in each namespace, from the reader's on. */
+static int proc_own_number_parse(char *line, void *arg)
+{
+	const char *cursor = strrchr(line, '\t');
+	uint64_t *number = arg;
+
+	if (!text_has_prefix(line, "NSpid:\t"))
+		return 0;
+	cursor++;
+	if (text_parse_u64(&cursor, number) < 0 || *cursor)
+		*number = 0;
+	return 1;
+}
+
+int proc_own_number_read(int dir_fd, pid_t *pid)
+{
+	uint64_t found = 0;
+	int r = proc_lines_read(dir_fd, "status", STATUS_LIMIT_BYTES, proc_own_number_parse,
+				&found);
+
+	if (r < 0)
+		return r;
+	if (!found || found > INT32_MAX)
+		return -EINVAL;
+	*pid = (pid_t)found;
+	return 0;
+}
+
 /*
  * The path lies directly behind the environment (fs/exec.c, fs/binfmt_elf.c: create_elf_tables),
  * the end of which is its begin until the kernel has counted it: *@bare, it is none, or not yet.

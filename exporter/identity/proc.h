@@ -89,6 +89,9 @@ int proc_stat_read(int dir_fd, struct proc_stat *out);
  */
 int proc_uid_read(int dir_fd, uint32_t *uid);
 
+/* Its number in its own pid namespace. -EINVAL if the file is not what proc(5) says. */
+int proc_own_number_read(int dir_fd, pid_t *pid);
+
 /* Which PROC_LIBRARY_ are mapped, as far as the first 2 MiB of /proc/PID/maps tell. */
 int proc_libraries_read(int dir_fd, unsigned int *libraries);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "unwind/generator.h"
 
 #define NO_DEVICE \
 	UINT32_MAX /* of no file: numbers of devices are shorter (include/linux/kdev_t.h) */
@@ -27,8 +28,8 @@ static void file_settle(struct files *files, struct file *file, bool followed)
 		files_settle(files, file, &table);
 }
 
-struct file *generated_use(struct files *files, const struct tree_process *process,
-			   enum generator generator, bool told)
+static struct file *file_use(struct files *files, const struct tree_process *process,
+			     enum generator generator, bool told)
 {
 	const struct file_key key = {
 		.inode = process->start_ns,
@@ -41,4 +42,25 @@ struct file *generated_use(struct files *files, const struct tree_process *proce
 	if (file && !file->tried)
 		file_settle(files, file, generator == GENERATOR_V8 || told);
 	return file;
+}
+
+/* What of its files generates code. Where both do, Java's may have no frame pointers. */
+static enum generator generator_of(struct file *const *range_files, size_t len)
+{
+	enum generator found = GENERATOR_NONE;
+
+	for (size_t i = 0; i < len; i++)
+		if (range_files[i] && range_files[i]->program.generator > found)
+			found = range_files[i]->program.generator;
+	return found;
+}
+
+void generated_take(struct files *files, const struct tree_process *process, bool told,
+		    const struct opener_range *ranges, struct file **range_files, size_t len)
+{
+	enum generator generator = generator_of(range_files, len);
+
+	for (size_t i = 0; i < len; i++)
+		if (ranges[i].kind == OPENER_RANGE_ANONYMOUS)
+			range_files[i] = file_use(files, process, generator, told);
 }

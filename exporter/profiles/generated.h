@@ -12,17 +12,18 @@
 
 #include "abi/discovery.h"
 #include "profiles/files.h"
-#include "unwind/generator.h"
+#include "profiles/opener.h"
 
 /* What its functions are called as long as nothing names them. */
 #define GENERATED_NAME "[jit]"
 #define GENERATED_NAME_UNFOLLOWED "[jit_without_frame_pointers]"
 
 /*
- * One user more of the file of what @process generates with @generator; @told: it was told to keep
- * frame pointers. NULL: nothing is known of what it generates, or there is no room for a file.
+ * What a process has mapped of no file, of its @len @ranges, is of the file of what it generates,
+ * if one of its @range_files is known to do so: each place there is one user more of that. @told:
+ * it was told to keep frame pointers.
  */
-struct file *generated_use(struct files *files, const struct tree_process *process,
-			   enum generator generator, bool told);
+void generated_take(struct files *files, const struct tree_process *process, bool told,
+		    const struct opener_range *ranges, struct file **range_files, size_t len);
 
 #endif

@@ -2,6 +2,7 @@
 #include "profiles/opener.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -271,6 +272,33 @@ static int file_answer(int dir_fd, const struct opener_question *question, int *
 	return 0;
 }
 
+/* --- names of what it generates ------------------------------------------------------------- */
+
+static int perf_map_answer(int dir_fd, int *out_fd)
+{
+	_cleanup_(cleanup_close) int fd = -1;
+	char path[64];
+	struct stat stat;
+	uint32_t uid;
+	pid_t pid;
+	int r = proc_own_number_read(dir_fd, &pid);
+
+	if (!r)
+		r = proc_uid_read(dir_fd, &uid);
+	if (r)
+		return r;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
+	fd = maps_open_below(dir_fd, path);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &stat))
+		return -errno;
+	if (stat.st_uid && stat.st_uid != uid)
+		return -EPERM; /* another user of the process's machine has written it */
+	*out_fd = TAKE_FD(fd);
+	return 0;
+}
+
 /* --- the helper ----------------------------------------------------------------------------- */
 
 static int question_answer(struct helper_work *work, void *asked, void *answer)
@@ -283,6 +311,8 @@ static int question_answer(struct helper_work *work, void *asked, void *answer)
 		r = maps_answer(dir_fd, work->shared, answer);
 	else if (!r && question->what == OPENER_FILE)
 		r = file_answer(dir_fd, question, &work->answer_fd, answer);
+	else if (!r && question->what == OPENER_PERF_MAP)
+		return perf_map_answer(dir_fd, &work->answer_fd);
 	else if (!r)
 		r = -EINVAL;
 	return r == -ENOENT ? -ESRCH : r;

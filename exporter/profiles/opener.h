@@ -22,6 +22,8 @@
 enum opener_what {
 	OPENER_MAPS, /* what can be run: ranges in the memory that is shared */
 	OPENER_FILE, /* the file of a range: its descriptor */
+	OPENER_PERF_MAP, /* the file in which it tells the names of what it generates, if there is
+			    one */
 };
 
 struct opener_question {
@@ -66,11 +68,14 @@ struct opener_shared {
  * Times are numbers to be compared with others. The path is in the mount namespace of the process;
  * of a long one it is the end.
  *
- * Errors: -ESRCH: no such process, another one has its number, or nothing is mapped (a process that
- * was not waited for, one of the kernel, a main thread that has ended). -ESTALE: the range is not
- * there any more, or its name leads to another file, or nowhere, and it is not the executable.
- * -EWOULDBLOCK: a lease is on the file. -EINVAL: no such question. Other -errno: /proc or the file
- * cannot be read.
+ * Of OPENER_PERF_MAP, with such a descriptor: nothing. The file is /tmp/perf-PID.map in the root of
+ * the process, with its number there, and it or root owns it.
+ *
+ * Errors: -ENOENT: no perf map. -ESRCH: no such process, another one has its number, or nothing is
+ * mapped (a process that was not waited for, one of the kernel, a main thread that has ended).
+ * -ESTALE: the range is not there any more, or its name leads to another file, or nowhere, and it
+ * is not the executable. -EWOULDBLOCK: a lease is on the file. -EINVAL: no such question. Other
+ * -errno: /proc or the file cannot be read.
  */
 struct opener_answer {
 	uint32_t len, left_out;

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "profiles/parsed.h"
+#include "profiles/perf_map.h"
 
 /* --- the table ------------------------------------------------------------------------------- */
 
@@ -67,13 +68,17 @@ static int addresses_take(const struct names *names, size_t len, uint64_t **out)
 	return 0;
 }
 
-static int names_answer(const struct elf_image *image, size_t len, union parser_shared *shared,
-			struct names_found *answer)
+/* @elf NULL: @image is a perf map. */
+static int names_answer(const struct elf_image *elf, const void *image, size_t bytes, size_t len,
+			union parser_shared *shared, struct names_found *answer)
 {
 	_cleanup_(cleanup_free) uint64_t *addresses = NULL;
 	int r = len <= NAMES_MAX ? addresses_take(&shared->names, len, &addresses) : -EINVAL;
 
-	return r ? r : names_find(image, addresses, len, &shared->names, answer);
+	if (r)
+		return r;
+	return elf ? names_find(elf, addresses, len, &shared->names, answer)
+		   : perf_map_find(image, bytes, addresses, len, &shared->names, answer);
 }
 
 /* --- questions ------------------------------------------------------------------------------- */
@@ -82,17 +87,20 @@ int parser_read(const struct parser_question *question, const void *image, size_
 		union parser_shared *shared, struct parser_answer *answer)
 {
 	_cleanup_(elf_image_close) struct elf_image elf = { 0 };
-	int r = elf_image_open(image, bytes, &elf);
+	bool map = question->what == PARSER_PERF_MAP;
+	int r = map ? 0 : elf_image_open(image, bytes, &elf);
 
 	if (r)
 		return r;
-	answer->what = question->what;
+	answer->what = map ? PARSER_NAMES : question->what;
 	switch (question->what) {
 	case PARSER_TABLE:
 		table_answer(&elf, shared, &answer->table);
 		return 0;
 	case PARSER_NAMES:
-		return names_answer(&elf, question->len, shared, &answer->names);
+		return names_answer(&elf, image, bytes, question->len, shared, &answer->names);
+	case PARSER_PERF_MAP:
+		return names_answer(NULL, image, bytes, question->len, shared, &answer->names);
 	default:
 		return -EINVAL;
 	}

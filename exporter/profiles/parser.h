@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parser: a helper without privileges that reads ELF files, of which the owners of processes
- * have chosen every byte. It gets a file as a descriptor, and answers with what profiles need of
- * it: where its code is, how its stacks are followed, what its functions are called. What is long
- * is in memory that it shares with the exporter. A file that makes it crash, or that shrinks while
- * it is mapped, ends it: it is replaced (helpers/helper.h).
+ * The parser: a helper without privileges that reads ELF files and perf maps, of which the owners
+ * of processes have chosen every byte. It gets a file as a descriptor, and answers with what
+ * profiles need of it: where its code is, how its stacks are followed, what its functions are
+ * called. What is long is in memory that it shares with the exporter. A file that makes it crash,
+ * or that shrinks while it is mapped, ends it: it is replaced (helpers/helper.h).
  *
  * What it says is checked before it is used (profiles/parsed.h).
  */
@@ -21,11 +21,15 @@
 
 #define PARSER_FILE_BYTES_MAX (1ULL << 30) /* a larger file is not read */
 
-enum parser_what { PARSER_TABLE, PARSER_NAMES };
+enum parser_what {
+	PARSER_TABLE,
+	PARSER_NAMES,
+	PARSER_PERF_MAP, /* names as well, of a perf map (profiles/perf_map.h): answered as such */
+};
 
 struct parser_question {
 	uint32_t what; /* enum parser_what */
-	uint32_t len; /* of PARSER_NAMES: addresses in the shared memory */
+	uint32_t len; /* of names: addresses in the shared memory */
 };
 
 /* Why a file has no unwind table. It can be named nevertheless. */

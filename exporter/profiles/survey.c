@@ -26,31 +26,6 @@ static void files_release(struct survey *survey, uint64_t now_ns)
 	survey->ranges_len = 0;
 }
 
-/* What of its files generates code. Where both do, Java's may have no frame pointers. */
-static enum generator process_generator(const struct survey *survey)
-{
-	enum generator found = GENERATOR_NONE;
-
-	for (size_t i = 0; i < survey->ranges_len; i++) {
-		const struct file *file = survey->range_files[i];
-
-		if (file && file->program.generator > found)
-			found = file->program.generator;
-	}
-	return found;
-}
-
-/* That is what is in ranges of no file. */
-static void generated_take(struct survey *survey)
-{
-	enum generator generator = process_generator(survey);
-
-	for (size_t i = 0; i < survey->ranges_len; i++)
-		if (survey->ranges[i].kind == OPENER_RANGE_ANONYMOUS)
-			survey->range_files[i] = generated_use(&survey->files, &survey->process,
-							       generator, survey->frame_pointers);
-}
-
 /* The code of a range; of no file where that cannot be told. */
 static struct code_range range_code(const struct survey *survey, size_t i)
 {
@@ -93,7 +68,8 @@ static void process_known(struct survey *survey, uint64_t now_ns)
 	size_t len;
 
 	survey->step = SURVEY_RESTS;
-	generated_take(survey);
+	generated_take(&survey->files, &survey->process, survey->frame_pointers, survey->ranges,
+		       survey->range_files, survey->ranges_len);
 	len = process ? files_take(survey, &files) : 0;
 	if (!files) {
 		files_release(survey, now_ns);
@@ -203,11 +179,25 @@ static void wish_addresses(const struct survey_wish *wish, uint64_t *addresses)
 		addresses[i] = frame_address(wish->frames[i]);
 }
 
-static void names_ask(struct survey *survey, uint64_t now_ns)
+/* The file of names may be there only since a moment, or be another one by now. */
+static void perf_map_ask(struct survey *survey, const struct file *file, uint64_t now_ns)
+{
+	const struct opener_question question = {
+		.what = OPENER_PERF_MAP,
+		.pid = (int32_t)file->key.dev_minor,
+		.start_ns = file->key.inode,
+	};
+
+	if (helper_ask(survey->opener, &question, now_ns + OPENER_NS))
+		return; /* it is being replaced */
+	survey->step = SURVEY_PERF_MAP;
+	survey->asked = survey->wish;
+}
+
+static void names_ask_of(struct survey *survey, const struct file *file, uint64_t now_ns)
 {
 	union parser_shared *shared = helper_shared(survey->parser);
 	struct survey_wish *wish = survey->wish;
-	const struct file *file = files_at(&survey->files, wish->file);
 	struct parser_question question = { .what = PARSER_NAMES };
 	int r;
 
@@ -215,6 +205,8 @@ static void names_ask(struct survey *survey, uint64_t now_ns)
 		wish_end(survey, -ENOENT);
 		return;
 	}
+	if (file->generated)
+		question.what = PARSER_PERF_MAP;
 	if (wish->len > NAMES_MAX)
 		wish->len = NAMES_MAX;
 	question.len = (uint32_t)wish->len;
@@ -226,6 +218,16 @@ static void names_ask(struct survey *survey, uint64_t now_ns)
 		survey->step = SURVEY_RESTS; /* it is being replaced */
 	else if (r)
 		wish_end(survey, r);
+}
+
+static void names_ask(struct survey *survey, uint64_t now_ns)
+{
+	const struct file *file = files_at(&survey->files, survey->wish->file);
+
+	if (file && file->generated)
+		perf_map_ask(survey, file, now_ns);
+	else
+		names_ask_of(survey, file, now_ns);
 }
 
 /* --- answers -------------------------------------------------------------------------------- */
@@ -299,6 +301,23 @@ static void names_take(struct survey *survey, const struct parser_answer *answer
 	wish_end(survey, r);
 }
 
+/* Without an answer it is the file that there was: its process may have ended. */
+static void perf_map_take(struct survey *survey, int given, uint64_t now_ns)
+{
+	_cleanup_(cleanup_close) int fd = given;
+	struct file *file;
+
+	survey->step = SURVEY_RESTS;
+	if (!survey->asked || survey->asked != survey->wish)
+		return; /* it was given up */
+	file = files_at(&survey->files, survey->wish->file);
+	if (fd >= 0 && file && file->generated) {
+		cleanup_close(&file->fd);
+		file->fd = TAKE_FD(fd);
+	}
+	names_ask_of(survey, file, now_ns);
+}
+
 /* Whether there was one, good or bad. */
 static bool opener_answered(struct survey *survey, uint64_t now_ns)
 {
@@ -316,6 +335,8 @@ static bool opener_answered(struct survey *survey, uint64_t now_ns)
 		file_take(survey, &answer, TAKE_FD(fd), now_ns);
 	else if (survey->step == SURVEY_FILE)
 		file_miss(survey, r, now_ns);
+	else if (survey->step == SURVEY_PERF_MAP)
+		perf_map_take(survey, r ? -1 : TAKE_FD(fd), now_ns);
 	return r != -EPIPE;
 }
 

@@ -25,10 +25,12 @@ enum survey_step {
 	SURVEY_MAPS, /* the opener is asked what a process has mapped, */
 	SURVEY_FILE, /* and for a file of that; */
 	SURVEY_TABLE, /* the parser is asked for its table, */
-	SURVEY_NAMES, /* or for names */
+	SURVEY_PERF_MAP, /* the opener is asked for the file of names of what a process generates,
+			  */
+	SURVEY_NAMES, /* and the parser for names */
 };
 
-/* Names of functions in a file. */
+/* Names of functions in a file, or in what a process generates. */
 struct survey_wish {
 	uint32_t file;
 	const uint64_t *frames; /* of that file, which ascend; borrowed until it is done */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ELF files that linkers did not write: what the parser answers is what the exporter takes, and is
- * the same each time. What a parser that has been taken over might answer is the same bytes, laid
- * over a right answer.
+ * ELF files that linkers did not write, and perf maps: what the parser answers is what the exporter
+ * takes, and is the same each time. What a parser that has been taken over might answer is the same
+ * bytes, laid over a right answer.
  */
 #include <errno.h>
 
@@ -34,9 +34,9 @@ static void check_names(const struct parsed_names *names, const uint64_t *addres
 	}
 }
 
-static void read_names(const uint8_t *data, size_t len)
+static void read_names(uint32_t what, const uint8_t *data, size_t len)
 {
-	static const struct parser_question question = { PARSER_NAMES, ADDRESSES };
+	const struct parser_question question = { what, ADDRESSES };
 	struct parser_answer answer = { 0 };
 	struct parsed_names names, again;
 	uint64_t addresses[ADDRESSES];
@@ -99,7 +99,8 @@ static void take_lies(const uint8_t *data, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	read_table(data, len);
-	read_names(data, len);
+	read_names(PARSER_NAMES, data, len);
+	read_names(PARSER_PERF_MAP, data, len);
 	take_lies(data, len);
 	return 0;
 }

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 Profiles of programs that generate code while they run: Node.js, and Java where it keeps frame
-pointers.
+pointers. Their functions have names where they have written a perf map.
 """
 
+import contextlib
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -33,11 +35,11 @@ class Burner(Service):
         self.port = int(words[1])
 
 
-def node_burner(start, *options):
+def node_burner(start, *options, prefix=()):
     SCRATCH.mkdir(parents=True, exist_ok=True)
     link = SCRATCH / unique_name("node")
-    link.symlink_to("/usr/bin/node")
-    return start(Burner, [link, *options, SOURCES / "burner.js"])
+    link.symlink_to(shutil.which("node"))
+    return start(Burner, [*prefix, link, *options, SOURCES / "burner.js"])
 
 
 def java_burner(start, *options, **environment):
@@ -106,3 +108,93 @@ def test_stacks_of_java_without_frame_pointers_end_where_it_is_said_why(profilin
         return ended >= 0.8 * profile.samples > 20
 
     profiles.wait_until(ends, 60, "its stacks do not end in what it generates")
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+BURNS = {"most_ns": "burnMost", "some_ns": "burnSome", "least_ns": "burnLeast"}
+
+
+@contextlib.contextmanager
+def perf_map(burner):
+    """It is removed at the end; its path."""
+    path = Path(f"/tmp/perf-{burner.pid}.map")
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def calling(profile, name):
+    """Samples of stacks that have a function whose name has this in it."""
+    return profile.where(lambda stack: any(name in frame for frame in stack.frames))
+
+
+def expect_named_shares(profile, before, after, least=0.95):
+    """As expect_shares(): the three functions have the shares of time that the program has measured."""
+    before, after = ({key: counts[key] for key in BURNS} for counts in (before, after))
+    true = profiles.shares(before, after)
+    found = {key: calling(profile, name) for key, name in BURNS.items()}
+    of_all = sum(found.values())
+    off = {key: round(sigmas_off(found[key], of_all, true[key]), 1) for key in BURNS}
+    print(f"samples {profile.samples}, found {found}, true {true}, off by {off}")
+    assert of_all >= least * profile.samples, profile.stacks
+    assert max(map(abs, off.values())) < SIGMAS, off
+
+
+# V8 compiles what runs often, and calls go into their callers.
+NAMED = ["--perf-basic-prof", "--interpreted-frames-native-stack", "--no-turbo-inlining"]
+# As in a container: process 1 of its own, with a /tmp of its own.
+CONTAINED = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "sh", "-c"] + [
+    'mount -t tmpfs tmpfs /tmp && exec "$@"', "sh"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("prefix", [[], CONTAINED], ids=["machine", "container"])
+def test_functions_of_node_have_their_names_and_shares_of_time(profiling, start, prefix):
+    burner = node_burner(start, *NAMED, prefix=prefix)
+    with perf_map(burner):
+        workload = profiling.workload_of(burner.port)
+        wait_until_read(profiling, workload)
+        before = burner.ask("stats")
+        profile = take(profiling, 3, workload=workload)
+        after = burner.ask("stats")
+        profile.expect_complete(COMPLETE)
+        spent = sum(after.values()) - sum(before.values())
+        native = (after["native_ns"] - before["native_ns"]) / spent
+        expect_named_shares(profile, before, after, least=0.9 * (1 - native))
+        spins = profile.where(lambda stack: "spin" in stack.frames[-1])
+        assert spins >= 0.8 * sum(calling(profile, name) for name in BURNS.values())
+
+
+def test_functions_of_java_have_their_names_and_shares_of_time(profiling, start):
+    burner = java_burner(start, KEEPS, "-XX:CompileCommand=quiet,dontinline,Burner::burn*")
+    with perf_map(burner):
+        workload = profiling.workload_of(burner.port)
+        wait_until_read(profiling, workload)
+
+        def is_named():
+            """Its map has what was compiled up to now."""
+            command = ["jcmd", str(burner.pid), "Compiler.perfmap"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            profile = take(profiling, 1, workload=workload)
+            return sum(calling(profile, name) for name in BURNS.values()) >= 0.97 * profile.samples
+
+        profiles.wait_until(is_named, 60, "its functions have no names")
+        before = burner.ask("stats")
+        profile = take(profiling, 3, workload=workload)
+        expect_named_shares(profile, before, burner.ask("stats"))
+        profile.expect_complete(COMPLETE)
+
+
+def test_a_perf_map_of_another_user_names_nothing(profiling, start):
+    burner = node_burner(start)
+    workload = profiling.workload_of(burner.port)
+    wait_until_read(profiling, workload)
+    with perf_map(burner) as path:
+        path.write_text("0 7fffffffffff a_lie\n")
+        os.chown(path, 12345, 12345)
+        assert not calling(take(profiling, 1, workload=workload), "a_lie")
+        os.chown(path, 0, 0)
+        profile = take(profiling, 1, workload=workload)
+        assert profile.calling("a_lie") >= 0.9 * profile.calling("Builtins_JSEntry") > 20

@@ -48,7 +48,7 @@ struct script_process {
 	struct opener_range ranges[4];
 };
 
-/* What was asked, in this order: an inode; 0: what is mapped. Of the parser 1: names. */
+/* What was asked, in this order: an inode; 0: what is mapped. Of the parser: enum parser_what. */
 struct script_log {
 	uint64_t asked[SURVEY_ASKED_MAX];
 	pid_t pids[SURVEY_ASKED_MAX];
@@ -60,6 +60,7 @@ struct script {
 	volatile enum script_fault maps, file, table, names;
 	volatile uint64_t only; /* inode that `file` is about; 0: all */
 	volatile enum generator generator; /* that all files are */
+	volatile bool perf_map; /* all processes have one */
 	volatile bool frame_pointers; /* all processes were told to keep them */
 	volatile bool held; /* the parser waits with its answers */
 	struct script_log opener, parser;
@@ -123,6 +124,8 @@ static inline int script_open(struct helper_work *work, void *asked, void *answe
 	enum script_fault fault = file ? script->file : script->maps;
 
 	script_note(&script->opener, question->inode, question->pid);
+	if (question->what == OPENER_PERF_MAP)
+		return script->perf_map ? script_file(0, work, answer) : -ENOENT;
 	if (file && script->only && question->inode != script->only)
 		fault = SCRIPT_NONE;
 	if (fault != SCRIPT_NONE && fault != SCRIPT_LIE)
@@ -170,16 +173,16 @@ static inline int script_parse(struct helper_work *work, void *asked, void *out)
 	struct script *script = (struct script *)(uintptr_t)work->arg;
 	const struct parser_question *question = asked;
 	struct parser_answer *answer = out;
-	bool names = question->what == PARSER_NAMES;
+	bool names = question->what != PARSER_TABLE;
 	enum script_fault fault = names ? script->names : script->table;
 	union parser_shared *shared = work->shared;
 
-	script_note(&script->parser, names, 0);
+	script_note(&script->parser, question->what, 0);
 	while (script->held)
 		poll(NULL, 0, 1);
 	if (fault != SCRIPT_NONE && fault != SCRIPT_LIE)
 		return script_fault(fault, answer, sizeof(*answer));
-	answer->what = question->what;
+	answer->what = names ? PARSER_NAMES : PARSER_TABLE;
 	if (names)
 		script_names(&shared->names, question->len, &answer->names);
 	else

@@ -105,16 +105,76 @@ Test(generated, is_another_after_exec)
 	surveying_free(surveying);
 }
 
-Test(generated, has_no_names_of_a_file)
-{
-	struct surveying *surveying = surveying_of(GENERATOR_V8, false, 1);
-	uint32_t number = surveying_file(surveying, 0, 1)->number;
-	const uint64_t frame = frame_make(number, ADDRESS);
-	struct survey_wish wish = { .file = number, .frames = &frame, .len = 1 };
+/* A wish for the name of an address in what the first process generates. */
+struct asking {
+	struct surveying *surveying;
+	uint64_t frame;
+	struct survey_wish wish;
+};
 
-	survey_ask(&surveying->survey, &wish);
-	survey_go_on(&surveying->survey, clock_monotonic_ns());
-	cr_expect(wish.done);
-	cr_expect_eq(wish.result, -ENOENT);
+static void wish_begin(struct asking *naming)
+{
+	uint32_t number = surveying_file(naming->surveying, 0, 1)->number;
+
+	naming->frame = frame_make(number, ADDRESS);
+	naming->wish = (struct survey_wish){ .file = number, .frames = &naming->frame, .len = 1 };
+	survey_ask(&naming->surveying->survey, &naming->wish);
+}
+
+static void wish_run(struct asking *naming)
+{
+	uint64_t end_ns = clock_monotonic_ns() + SURVEY_WAIT_NS;
+
+	wish_begin(naming);
+	survey_go_on(&naming->surveying->survey, clock_monotonic_ns());
+	while (!naming->wish.done) {
+		cr_assert_lt(clock_monotonic_ns(), end_ns, "the wish is never done");
+		surveying_step(naming->surveying, 0);
+	}
+}
+
+static void expect_name(struct asking *naming)
+{
+	cr_assert_eq(naming->wish.result, 0);
+	cr_expect_str_eq(parsed_names_text(&naming->wish.names, 0), "at_10000");
+	parsed_names_free(&naming->wish.names);
+}
+
+Test(generated, has_the_names_of_its_perf_map)
+{
+	struct asking naming = { .surveying = surveying_of(GENERATOR_V8, false, 1) };
+	struct script *script = naming.surveying->script;
+
+	wish_run(&naming);
+	cr_expect_eq(naming.wish.result, -ENOENT, "there is none yet");
+	cr_expect_eq(script_times(&script->parser, PARSER_PERF_MAP), 0);
+	script->perf_map = true;
+	wish_run(&naming);
+	expect_name(&naming);
+	cr_expect_eq(script_times(&script->parser, PARSER_PERF_MAP), 1);
+	script->perf_map = false;
+	wish_run(&naming);
+	expect_name(&naming);
+	cr_expect_eq(script_times(&script->parser, PARSER_NAMES), 0);
+	surveying_free(naming.surveying);
+}
+
+Test(generated, may_be_asked_for_names_that_are_given_up)
+{
+	struct asking naming = { .surveying = surveying_of(GENERATOR_V8, false, 1) };
+	struct surveying *surveying = naming.surveying;
+
+	surveying->script->perf_map = true;
+	for (int other = 0; other < 2; other++) {
+		wish_begin(&naming);
+		survey_go_on(&surveying->survey, clock_monotonic_ns());
+		cr_expect_eq(surveying->survey.step, SURVEY_PERF_MAP);
+		survey_give_up(&surveying->survey);
+		if (!other)
+			surveying_run(surveying);
+		cr_expect_not(naming.wish.done);
+	}
+	wish_run(&naming);
+	expect_name(&naming);
 	surveying_free(surveying);
 }

@@ -234,7 +234,7 @@ Test(opener, a_process_that_has_ended_has_nothing)
 
 Test(opener, what_is_no_question_has_no_answer)
 {
-	const struct opener_question question = { .what = OPENER_FILE + 1, .pid = getpid() };
+	const struct opener_question question = { .what = OPENER_PERF_MAP + 1, .pid = getpid() };
 
 	cr_expect_eq(opened_of("/proc", question).result, -EINVAL);
 }

@@ -326,7 +326,7 @@ Test(parser, reads_programs_only)
 
 Test(parser, answers_questions_only)
 {
-	static const struct parser_question none = { .what = PARSER_NAMES + 1 },
+	static const struct parser_question none = { .what = PARSER_PERF_MAP + 1 },
 					    many = { .what = PARSER_NAMES, .len = NAMES_MAX + 1 },
 					    two = { .what = PARSER_NAMES, .len = 2 };
 	union parser_shared *shared = shared_make();
