@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that grow by doubling, up to a limit. */
+/* Arrays that grow by doubling, up to a limit; and places in those that ascend. */
 #ifndef WORKLOAD_BASE_ARRAY_H
 #define WORKLOAD_BASE_ARRAY_H
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #define ARRAY_FIRST 64U
@@ -27,6 +28,23 @@ static inline void *array_grow(void *array, size_t len, size_t *size, size_t max
 	if (array)
 		*size = wanted;
 	return array;
+}
+
+/* The index of the first of @len numbers, which ascend, that is not below @number; @len: none is.
+ */
+static inline size_t array_first_at(const uint64_t *numbers, size_t len, uint64_t number)
+{
+	size_t from = 0, to = len;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (numbers[middle] < number)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
 }
 
 #endif

@@ -40,8 +40,9 @@ static inline bool maps_line_has_path(const struct maps_line *line)
  * (fcntl(2), F_SETLEASE), -EOPNOTSUPP where its file system is a process (FUSE). Others can.
  */
 int maps_open(int dir_fd, const char *path, uint64_t inode);
-int maps_open_below(int dir_fd,
-		    const char *path); /* whatever its inode is; never outside its root */
 int maps_open_executable(int dir_fd, uint64_t inode);
+
+/* The same of any file that is called @path, and never outside the root of the process. */
+int maps_open_below(int dir_fd, const char *path);
 
 #endif

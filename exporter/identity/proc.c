@@ -256,21 +256,29 @@ int proc_own_number_read(int dir_fd, pid_t *pid)
 	return 0;
 }
 
+/* Where its environment is in its memory; both 0: not told. */
+static int proc_environment_place(int dir_fd, uint64_t *begin, uint64_t *end)
+{
+	char text[STAT_LEN];
+	const char *fields = NULL;
+	int r = proc_stat_text(dir_fd, text, &fields);
+
+	if (!r)
+		r = proc_stat_field(fields, FIELD_ENV_START, begin);
+	if (!r)
+		r = proc_stat_field(fields, FIELD_ENV_END, end);
+	return r;
+}
+
 /*
  * The path lies directly behind the environment (fs/exec.c, fs/binfmt_elf.c: create_elf_tables),
  * the end of which is its begin until the kernel has counted it: *@bare, it is none, or not yet.
  */
 static int proc_executed_address(int dir_fd, uint64_t *out, bool *bare)
 {
-	char text[STAT_LEN];
-	const char *fields = NULL;
 	uint64_t address = 0, start = 0;
-	int r = proc_stat_text(dir_fd, text, &fields);
+	int r = proc_environment_place(dir_fd, &start, &address);
 
-	if (!r)
-		r = proc_stat_field(fields, FIELD_ENV_END, &address);
-	if (!r)
-		r = proc_stat_field(fields, FIELD_ENV_START, &start);
 	if (r)
 		return r;
 	if (!address || address > INT64_MAX)
@@ -367,16 +375,10 @@ int proc_executed_read(int dir_fd, char *out, size_t size)
 
 int proc_environment_read(int dir_fd, char *out, size_t size, size_t *len)
 {
-	char text[STAT_LEN];
-	const char *fields = NULL;
 	uint64_t begin = 0, end = 0;
 	ssize_t got;
-	int r = proc_stat_text(dir_fd, text, &fields);
+	int r = proc_environment_place(dir_fd, &begin, &end);
 
-	if (!r)
-		r = proc_stat_field(fields, FIELD_ENV_START, &begin);
-	if (!r)
-		r = proc_stat_field(fields, FIELD_ENV_END, &end);
 	if (r)
 		return r;
 	if (begin >= end || end > INT64_MAX)

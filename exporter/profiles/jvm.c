@@ -113,17 +113,31 @@ static void variable_take(const char *texts, size_t len, const char *prefix, boo
 
 /* --- both ------------------------------------------------------------------------------------ */
 
+/* A text of TEXT_LEN bytes at most, which the caller releases; "" where it cannot be read. */
+static char *text_read(int dir_fd, int (*read)(int dir_fd, char *out, size_t size, size_t *len),
+		       size_t *len)
+{
+	char *text = calloc(1, TEXT_LEN);
+
+	*len = 0;
+	if (text && read(dir_fd, text, TEXT_LEN, len))
+		*len = 0;
+	return text;
+}
+
 bool jvm_keeps_frame_pointers(int dir_fd)
 {
-	_cleanup_(cleanup_free) char *text = malloc(TEXT_LEN);
+	size_t arguments_len, variables_len;
+	_cleanup_(cleanup_free) char *arguments = text_read(dir_fd, proc_cmdline_read,
+							    &arguments_len);
+	_cleanup_(cleanup_free) char *variables = text_read(dir_fd, proc_environment_read,
+							    &variables_len);
 	bool keeps = false;
-	size_t len;
 
-	for (size_t i = 0; text && i < sizeof(sources) / sizeof(sources[0]); i++) {
-		if (!sources[i] && !proc_cmdline_read(dir_fd, text, TEXT_LEN, &len))
-			arguments_take(text, len, &keeps);
-		if (sources[i] && !proc_environment_read(dir_fd, text, TEXT_LEN, &len))
-			variable_take(text, len, sources[i], &keeps);
-	}
+	for (size_t i = 0; arguments && variables && i < sizeof(sources) / sizeof(sources[0]); i++)
+		if (sources[i])
+			variable_take(variables, variables_len, sources[i], &keeps);
+		else if (arguments_len)
+			arguments_take(arguments, arguments_len, &keeps);
 	return keeps;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "profiles/name_texts.h"
 
@@ -72,26 +73,10 @@ static size_t next_free(const struct search *search, size_t i)
 	return i;
 }
 
-/* The first that is not before @address. */
-static size_t first_at(const struct search *search, uint64_t address)
-{
-	size_t from = 0, to = search->len;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (search->addresses[middle] < address)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
-}
-
 /* Those in it that no later line has. */
 static void entry_take(struct search *search, const struct entry *entry, uint64_t end)
 {
-	size_t i = next_free(search, first_at(search, entry->begin));
+	size_t i = next_free(search, array_first_at(search->addresses, search->len, entry->begin));
 
 	for (; i < search->len && search->addresses[i] < end; i = next_free(search, i)) {
 		search->entries[i] = *entry;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What functions are called that a process has generated: as it has written to a file for that, its
- * perf map (tools/perf/Documentation/jit-interface.txt): lines of a begin and a length,
+ * What functions are called that a process has generated, as it has written to a file for that: its
+ * perf map (perf's description of an interface for compilers): lines of a begin and a length,
  * hexadecimal, and a name. The file grows meanwhile: of lines of the same place the last one
  * counts. All of it is hostile.
  */

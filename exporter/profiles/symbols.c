@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 struct search {
@@ -37,22 +38,6 @@ static void better(struct symbol *best, const struct symbol *symbol)
 {
 	if (is_better(symbol, best))
 		*best = *symbol;
-}
-
-/* The index of the first address that is not below @address. */
-static size_t first_at(const struct search *search, uint64_t address)
-{
-	size_t from = 0, to = search->len;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (search->addresses[middle] < address)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
 }
 
 /* Never 0. What is compared has no bounds but these: names may be long, and alike. */
@@ -104,7 +89,7 @@ static void sized_add(struct search *search, const struct table *table, uint32_t
 	if (__builtin_add_overflow(elf->st_value, elf->st_size, &symbol.end))
 		return;
 	from = first + search->len;
-	to = first_at(search, symbol.end) + search->len;
+	to = array_first_at(search->addresses, search->len, symbol.end) + search->len;
 	if (from >= to || !name_read(table, elf, &symbol.name))
 		return;
 	symbol.rank = rank_of(table, index, elf, &symbol.name);
@@ -136,7 +121,7 @@ static void symbol_add(struct search *search, const struct table *table, uint32_
 	if (symbol->st_shndx == SHN_UNDEF ||
 	    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE))
 		return;
-	first = first_at(search, symbol->st_value);
+	first = array_first_at(search->addresses, search->len, symbol->st_value);
 	if (first == search->len)
 		return;
 	if (symbol->st_size)

@@ -28,7 +28,8 @@ class Burner(Service):
     def __init__(self, command, **environment):
         pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         others = {name: text for name, text in os.environ.items() if "JAVA" not in name}
-        Process.__init__(self, command, env={**others, **environment}, **pipe)
+        # V8 leaves a log where it runs, if it tells of functions that are not compiled.
+        Process.__init__(self, command, env={**others, **environment}, cwd=SCRATCH, **pipe)
         self.name = Path(command[0]).name
         words = self.process.stdout.readline().split()
         assert words and words[0] == "ready", f"{self.name} did not start: {words}"
@@ -37,13 +38,13 @@ class Burner(Service):
 
 def node_burner(start, *options, prefix=()):
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    link = SCRATCH / unique_name("node")
+    link = SCRATCH.resolve() / unique_name("node")
     link.symlink_to(shutil.which("node"))
     return start(Burner, [*prefix, link, *options, SOURCES / "burner.js"])
 
 
 def java_burner(start, *options, **environment):
-    classes = SCRATCH / "classes"
+    classes = SCRATCH.resolve() / "classes"
     if not (classes / "Burner.class").exists():
         subprocess.run(["javac", "-d", classes, SOURCES / "Burner.java"], check=True)
     command = [own_java(unique_name("java")), *options, "-cp", classes, "Burner"]
