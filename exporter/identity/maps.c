@@ -66,9 +66,20 @@ static int below_open(int dir_fd, const char *path, uint64_t inode)
 	return regular_open(dir_fd, below, O_NOFOLLOW, inode);
 }
 
-int maps_open_below(int dir_fd, const char *path)
+/* A link in the root of another would be followed from the reader's. */
+static int folder_open(int dir_fd, const char *name, int flags)
 {
-	return below_open(dir_fd, path, 0);
+	return openat(dir_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC | flags);
+}
+
+int maps_open_below(int dir_fd, const char *folder, const char *name)
+{
+	_cleanup_(cleanup_close) int root = folder_open(dir_fd, "root", 0), below = -1;
+
+	if (root < 0)
+		return -errno;
+	below = folder_open(root, folder, O_NOFOLLOW);
+	return below < 0 ? -errno : regular_open(below, name, O_NOFOLLOW, 0);
 }
 
 /* After a mere chroot(2) the kernel shows paths from the reader's root. */

@@ -42,7 +42,10 @@ static inline bool maps_line_has_path(const struct maps_line *line)
 int maps_open(int dir_fd, const char *path, uint64_t inode);
 int maps_open_executable(int dir_fd, uint64_t inode);
 
-/* The same of any file that is called @path, and never outside the root of the process. */
-int maps_open_below(int dir_fd, const char *path);
+/*
+ * The same of any file that is called @name, in @folder of the root of the process; not through
+ * symbolic links, which lead elsewhere in another root.
+ */
+int maps_open_below(int dir_fd, const char *folder, const char *name);
 
 #endif

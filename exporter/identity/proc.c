@@ -17,7 +17,7 @@
 #define STAT_LEN 1024
 #define FIELD_ENV_START 50
 #define FIELD_ENV_END 51 /* of stat */
-#define STATUS_LIMIT_BYTES 4096
+#define STATUS_LIMIT_BYTES (1U << 20) /* 65536 groups of ten digits come in the middle of it */
 #define MAPS_LIMIT_BYTES (2U << 20)
 
 static int proc_directory_open(const char *proc_root, const char *name)

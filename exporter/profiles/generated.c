@@ -44,6 +44,15 @@ static struct file *file_use(struct files *files, const struct tree_process *pro
 	return file;
 }
 
+struct tree_process generated_process(const struct file *file)
+{
+	return (struct tree_process){
+		.start_ns = file->key.inode,
+		.exec_id = file->key.path_hash,
+		.tgid = file->key.dev_minor,
+	};
+}
+
 /* What of its files generates code. Where both do, Java's may have no frame pointers. */
 static enum generator generator_of(struct file *const *range_files, size_t len)
 {

@@ -18,6 +18,9 @@
 #define GENERATED_NAME "[jit]"
 #define GENERATED_NAME_UNFOLLOWED "[jit_without_frame_pointers]"
 
+/* The process that @file, which stands for what it generates, is of: number, begin and exec. */
+struct tree_process generated_process(const struct file *file);
+
 /*
  * What a process has mapped of no file, of its @len @ranges, is of the file of what it generates,
  * if one of its @range_files is known to do so: each place there is one user more of that. @told:

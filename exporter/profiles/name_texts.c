@@ -44,7 +44,8 @@ static void text_write(struct name_texts *texts, const struct reader *name)
 	texts->last = name->at;
 	texts->last_name = (struct name){ 0 };
 	len = text_make(name, text);
-	if (len >= NAMES_TEXTS_BYTES - found->texts_bytes)
+	texts->last_has_no_room = len >= NAMES_TEXTS_BYTES - found->texts_bytes;
+	if (!len || texts->last_has_no_room)
 		return;
 	memcpy(texts->names->texts + found->texts_bytes, text, len + 1);
 	texts->last_name.text = found->texts_bytes;
@@ -56,11 +57,11 @@ struct name name_texts_write(struct name_texts *texts, const struct reader *text
 {
 	struct name name = { .begin = begin };
 
-	if (!reader_left(text) || !*text->at)
+	if (!reader_left(text))
 		return name;
 	text_write(texts, text);
 	name = texts->last_name;
 	name.begin = begin;
-	texts->found->no_room += !name.text;
+	texts->found->no_room += texts->last_has_no_room;
 	return name;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/text.h"
@@ -12,12 +13,15 @@
 #include "identity/identity.h"
 #include "identity/maps.h"
 #include "identity/proc.h"
+#include "identity/timens.h"
 #include "profiles/jvm.h"
 
 /* A process has 65530 mappings at most (vm.max_map_count), unless the machine is told otherwise. */
 #define MAPS_LIMIT_BYTES (8U << 20)
 #define ADDRESS_MAX INT64_MAX /* above it is the kernel, and [vsyscall] */
 #define NAME_LEN (PROC_PATH_LEN + 512) /* of a line of maps */
+/* A file has the time of the last tick (fs/inode.c, inode_set_ctime_current). */
+#define FILE_CLOCK_NS (10 * NS_PER_MS)
 
 /* FNV-1a, 64 bits. */
 static uint64_t text_hash(const char *text)
@@ -274,10 +278,33 @@ static int file_answer(int dir_fd, const struct opener_question *question, int *
 
 /* --- names of what it generates ------------------------------------------------------------- */
 
-static int perf_map_answer(int dir_fd, int *out_fd)
+static int64_t clock_number(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (int64_t)time_number(&now);
+}
+
+/*
+ * Whether it is what another one has left that had the number before, as the process of a container
+ * that is started again. Files and processes are told by clocks that differ.
+ */
+static bool file_is_older(const struct stat *stat, const char *proc_root, uint64_t start_ns)
+{
+	int64_t changed_ns = clock_number(CLOCK_REALTIME) - (int64_t)time_number(&stat->st_ctim);
+	int64_t begun_ns = clock_number(CLOCK_BOOTTIME) - (int64_t)start_ns;
+	struct timens timens;
+
+	timens_read(proc_root, &timens);
+	return changed_ns > begun_ns - timens.boottime_ns + (int64_t)FILE_CLOCK_NS;
+}
+
+static int perf_map_answer(int dir_fd, const char *proc_root,
+			   const struct opener_question *question, int *out_fd)
 {
 	_cleanup_(cleanup_close) int fd = -1;
-	char path[64];
+	char name[32];
 	struct stat stat;
 	uint32_t uid;
 	pid_t pid;
@@ -287,14 +314,16 @@ static int perf_map_answer(int dir_fd, int *out_fd)
 		r = proc_uid_read(dir_fd, &uid);
 	if (r)
 		return r;
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
-	fd = maps_open_below(dir_fd, path);
+	snprintf(name, sizeof(name), "perf-%d.map", (int)pid);
+	fd = maps_open_below(dir_fd, "tmp", name);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &stat))
 		return -errno;
 	if (stat.st_uid && stat.st_uid != uid)
 		return -EPERM; /* another user of the process's machine has written it */
+	if (question->start_ns && file_is_older(&stat, proc_root, question->start_ns))
+		return -ESTALE;
 	*out_fd = TAKE_FD(fd);
 	return 0;
 }
@@ -312,7 +341,7 @@ static int question_answer(struct helper_work *work, void *asked, void *answer)
 	else if (!r && question->what == OPENER_FILE)
 		r = file_answer(dir_fd, question, &work->answer_fd, answer);
 	else if (!r && question->what == OPENER_PERF_MAP)
-		return perf_map_answer(dir_fd, &work->answer_fd);
+		return perf_map_answer(dir_fd, work->arg, question, &work->answer_fd);
 	else if (!r)
 		r = -EINVAL;
 	return r == -ENOENT ? -ESRCH : r;

@@ -69,13 +69,13 @@ struct opener_shared {
  * of a long one it is the end.
  *
  * Of OPENER_PERF_MAP, with such a descriptor: nothing. The file is /tmp/perf-PID.map in the root of
- * the process, with its number there, and it or root owns it.
+ * the process, with its number there, and it or root owns it; no part of the path is a link.
  *
  * Errors: -ENOENT: no perf map. -ESRCH: no such process, another one has its number, or nothing is
  * mapped (a process that was not waited for, one of the kernel, a main thread that has ended).
  * -ESTALE: the range is not there any more, or its name leads to another file, or nowhere, and it
- * is not the executable. -EWOULDBLOCK: a lease is on the file. -EINVAL: no such question. Other
- * -errno: /proc or the file cannot be read.
+ * is not the executable; the perf map was written before the process began. -EWOULDBLOCK: a lease
+ * is on the file. -EINVAL: no such question. Other -errno: /proc or the file cannot be read.
  */
 struct opener_answer {
 	uint32_t len, left_out;

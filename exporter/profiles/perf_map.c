@@ -85,13 +85,16 @@ static void entry_take(struct search *search, const struct entry *entry, uint64_
 	}
 }
 
-/* From the last line to the first. One at the beginning may be cut, of a file that is too large. */
+/*
+ * From the last line to the first. The one behind the last newline may be cut, and so may one at
+ * the beginning, of a file that is too large.
+ */
 static void lines_take(struct search *search, const uint8_t *map, size_t len)
 {
 	const uint8_t *begin = len > PERF_MAP_BYTES_MAX ? map + len - PERF_MAP_BYTES_MAX : map;
-	const uint8_t *end = map + len;
+	const uint8_t *end = memrchr(begin, '\n', (size_t)(map + len - begin));
 
-	while (end > begin && search->left) {
+	while (end && end > begin && search->left) {
 		struct reader line = { end, end, false };
 		struct entry entry;
 		uint64_t last;

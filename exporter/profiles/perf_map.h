@@ -16,8 +16,9 @@
 #define PERF_MAP_BYTES_MAX (64U << 20) /* at its end, of a larger one: a million functions */
 
 /*
- * As names_find(), with the @len bytes of a perf map at @map, which do not change meanwhile, and
- * addresses in the process. Time is in proportion to its lines and the logarithm of @asked.
+ * As names_find(), with the @len bytes of a perf map at @map, which may change meanwhile, and
+ * addresses in the process. A last line without an end is still being written, and is left out.
+ * Time is in proportion to its lines and the logarithm of @asked.
  */
 int perf_map_find(const void *map, size_t len, const uint64_t *addresses, size_t asked,
 		  struct names *names, struct names_found *found);

@@ -70,17 +70,16 @@ static void frame_label(struct profiler_run *run, uint64_t frame, const char *te
 static void names_note(struct profiler_run *run)
 {
 	struct survey_wish *wish = &run->wish;
+	size_t named = wish->result ? 0 : wish->names.len;
 
 	run->profiler->naming = NULL;
-	if (wish->result) {
-		for (size_t i = 0; i < wish->len; i++)
-			frame_label(run, wish->frames[i], NULL, 0);
-		return;
-	}
-	for (size_t i = 0; i < wish->names.len; i++)
+	for (size_t i = 0; i < named; i++)
 		frame_label(run, wish->frames[i], parsed_names_text(&wish->names, i),
 			    wish->names.names[i].begin);
-	parsed_names_free(&wish->names);
+	for (size_t i = named; i < wish->len; i++)
+		frame_label(run, wish->frames[i], NULL, 0);
+	if (!wish->result)
+		parsed_names_free(&wish->names);
 }
 
 /* Asks for the names of the next file, or answers. */

@@ -173,25 +173,14 @@ static void wish_end(struct survey *survey, int result)
 	survey->step = SURVEY_RESTS;
 }
 
-static void wish_addresses(const struct survey_wish *wish, uint64_t *addresses)
+/* How many are asked for; where they are is written to @addresses. */
+static size_t wish_addresses(const struct survey_wish *wish, uint64_t *addresses)
 {
-	for (size_t i = 0; i < wish->len; i++)
+	size_t len = wish->len < NAMES_MAX ? wish->len : NAMES_MAX;
+
+	for (size_t i = 0; i < len; i++)
 		addresses[i] = frame_address(wish->frames[i]);
-}
-
-/* The file of names may be there only since a moment, or be another one by now. */
-static void perf_map_ask(struct survey *survey, const struct file *file, uint64_t now_ns)
-{
-	const struct opener_question question = {
-		.what = OPENER_PERF_MAP,
-		.pid = (int32_t)file->key.dev_minor,
-		.start_ns = file->key.inode,
-	};
-
-	if (helper_ask(survey->opener, &question, now_ns + OPENER_NS))
-		return; /* it is being replaced */
-	survey->step = SURVEY_PERF_MAP;
-	survey->asked = survey->wish;
+	return len;
 }
 
 static void names_ask_of(struct survey *survey, const struct file *file, uint64_t now_ns)
@@ -207,10 +196,7 @@ static void names_ask_of(struct survey *survey, const struct file *file, uint64_
 	}
 	if (file->generated)
 		question.what = PARSER_PERF_MAP;
-	if (wish->len > NAMES_MAX)
-		wish->len = NAMES_MAX;
-	question.len = (uint32_t)wish->len;
-	wish_addresses(wish, shared->names.addresses);
+	question.len = (uint32_t)wish_addresses(wish, shared->names.addresses);
 	survey->step = SURVEY_NAMES;
 	survey->asked = wish;
 	r = helper_ask_with(survey->parser, &question, file->fd, now_ns + PARSER_NS);
@@ -218,6 +204,34 @@ static void names_ask_of(struct survey *survey, const struct file *file, uint64_
 		survey->step = SURVEY_RESTS; /* it is being replaced */
 	else if (r)
 		wish_end(survey, r);
+}
+
+/*
+ * The file of names may be there only since a moment, or be another one by now. Not asked while
+ * one of both is replaced; without an opener, and of what has ended, it is the one there was.
+ */
+static void perf_map_ask(struct survey *survey, const struct file *file, uint64_t now_ns)
+{
+	const struct tree_process process = generated_process(file);
+	const struct opener_question question = {
+		.what = OPENER_PERF_MAP,
+		.pid = (int32_t)process.tgid,
+		.start_ns = process.start_ns,
+	};
+	int r = -ESRCH;
+
+	if (helper_alive(survey->parser) && !helper_is_ready(survey->parser))
+		return;
+	if (processes_find(&survey->processes, &process))
+		r = helper_ask(survey->opener, &question, now_ns + OPENER_NS);
+	if (r == -EBUSY)
+		return;
+	if (r) {
+		names_ask_of(survey, file, now_ns);
+		return;
+	}
+	survey->step = SURVEY_PERF_MAP;
+	survey->asked = survey->wish;
 }
 
 static void names_ask(struct survey *survey, uint64_t now_ns)
@@ -287,21 +301,22 @@ static void names_take(struct survey *survey, const struct parser_answer *answer
 {
 	struct survey_wish *wish = survey->asked;
 	_cleanup_(cleanup_free) uint64_t *addresses = NULL;
+	size_t len;
 	int r = -ENOMEM;
 
 	survey->step = SURVEY_RESTS;
 	if (!wish)
 		return; /* it was given up */
-	addresses = calloc(wish->len + 1, sizeof(*addresses));
+	addresses = calloc(NAMES_MAX, sizeof(*addresses));
 	if (addresses) {
-		wish_addresses(wish, addresses);
-		r = parsed_names(answer, helper_shared(survey->parser), addresses, wish->len,
+		len = wish_addresses(wish, addresses);
+		r = parsed_names(answer, helper_shared(survey->parser), addresses, len,
 				 &wish->names);
 	}
 	wish_end(survey, r);
 }
 
-/* Without an answer it is the file that there was: its process may have ended. */
+/* Without an answer it is the file that there was. */
 static void perf_map_take(struct survey *survey, int given, uint64_t now_ns)
 {
 	_cleanup_(cleanup_close) int fd = given;

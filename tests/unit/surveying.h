@@ -48,7 +48,12 @@ struct script_process {
 	struct opener_range ranges[4];
 };
 
-/* What was asked, in this order: an inode; 0: what is mapped. Of the parser: enum parser_what. */
+#define SCRIPT_PERF_MAP UINT64_MAX
+
+/*
+ * What was asked, in this order: an inode; 0: what is mapped; SCRIPT_PERF_MAP. Of the parser: enum
+ * parser_what.
+ */
 struct script_log {
 	uint64_t asked[SURVEY_ASKED_MAX];
 	pid_t pids[SURVEY_ASKED_MAX];
@@ -123,9 +128,13 @@ static inline int script_open(struct helper_work *work, void *asked, void *answe
 	bool file = question->what == OPENER_FILE;
 	enum script_fault fault = file ? script->file : script->maps;
 
-	script_note(&script->opener, question->inode, question->pid);
+	script_note(&script->opener,
+		    question->what == OPENER_PERF_MAP ? SCRIPT_PERF_MAP : question->inode,
+		    question->pid);
 	if (question->what == OPENER_PERF_MAP)
-		return script->perf_map ? script_file(0, work, answer) : -ENOENT;
+		return script->file       ? script_fault(script->file, answer, sizeof(*question))
+		       : script->perf_map ? script_file(0, work, answer)
+					  : -ENOENT;
 	if (file && script->only && question->inode != script->only)
 		fault = SCRIPT_NONE;
 	if (fault != SCRIPT_NONE && fault != SCRIPT_LIE)

@@ -23,16 +23,21 @@ static void process_add(struct surveying *surveying)
 						   .kind = OPENER_RANGE_ANONYMOUS };
 }
 
+static void processes_add(struct surveying *surveying, size_t processes)
+{
+	for (size_t i = 0; i < processes; i++)
+		process_add(surveying);
+	surveying_walk(surveying, clock_monotonic_ns());
+	surveying_run(surveying);
+}
+
 static struct surveying *surveying_of(enum generator generator, bool told, size_t processes)
 {
 	struct surveying *surveying = surveying_new();
 
 	surveying->script->generator = generator;
 	surveying->script->frame_pointers = told;
-	for (size_t i = 0; i < processes; i++)
-		process_add(surveying);
-	surveying_walk(surveying, clock_monotonic_ns());
-	surveying_run(surveying);
+	processes_add(surveying, processes);
 	return surveying;
 }
 
@@ -121,16 +126,28 @@ static void wish_begin(struct asking *naming)
 	survey_ask(&naming->surveying->survey, &naming->wish);
 }
 
-static void wish_run(struct asking *naming)
+static void wish_wait(struct asking *naming)
 {
 	uint64_t end_ns = clock_monotonic_ns() + SURVEY_WAIT_NS;
 
-	wish_begin(naming);
 	survey_go_on(&naming->surveying->survey, clock_monotonic_ns());
 	while (!naming->wish.done) {
 		cr_assert_lt(clock_monotonic_ns(), end_ns, "the wish is never done");
 		surveying_step(naming->surveying, 0);
 	}
+}
+
+static void wish_run(struct asking *naming)
+{
+	wish_begin(naming);
+	wish_wait(naming);
+}
+
+/* The same frame. */
+static void wish_again(struct asking *naming)
+{
+	survey_ask(&naming->surveying->survey, &naming->wish);
+	wish_wait(naming);
 }
 
 static void expect_name(struct asking *naming)
@@ -157,6 +174,62 @@ Test(generated, has_the_names_of_its_perf_map)
 	expect_name(&naming);
 	cr_expect_eq(script_times(&script->parser, PARSER_NAMES), 0);
 	surveying_free(naming.surveying);
+}
+
+/* What runs under its number now has a map of its own. */
+Test(generated, has_the_names_that_it_had_before_exec)
+{
+	struct asking naming = { .surveying = surveying_of(GENERATOR_V8, false, 1) };
+	struct surveying *surveying = naming.surveying;
+
+	surveying->script->perf_map = true;
+	wish_run(&naming);
+	expect_name(&naming);
+	surveying->met[0].exec_id++;
+	surveying->script->opener.len = 0;
+	surveying_walk(surveying, clock_monotonic_ns());
+	wish_again(&naming);
+	expect_name(&naming);
+	cr_expect_eq(script_times(&surveying->script->opener, SCRIPT_PERF_MAP), 0);
+	surveying_free(surveying);
+}
+
+/* That takes a moment, in which the opener is not asked again and again. */
+Test(generated, waits_for_a_parser_that_is_replaced)
+{
+	struct asking naming = { .surveying = surveying_of(GENERATOR_V8, false, 1) };
+	struct script *script = naming.surveying->script;
+
+	script->perf_map = true;
+	script->names = SCRIPT_END;
+	wish_run(&naming);
+	cr_expect_eq(naming.wish.result, -ETIMEDOUT);
+	script->names = SCRIPT_NONE;
+	script->opener.len = 0;
+	wish_run(&naming);
+	expect_name(&naming);
+	cr_expect_eq(script_times(&script->opener, SCRIPT_PERF_MAP), 1);
+	surveying_free(naming.surveying);
+}
+
+Test(generated, has_no_names_once_a_helper_has_ended)
+{
+	for (int parser = 0; parser < 2; parser++) {
+		struct asking naming = { .surveying = surveying_new_with(true) };
+		struct script *script = naming.surveying->script;
+
+		script->generator = GENERATOR_V8;
+		processes_add(naming.surveying, 1);
+		script->perf_map = true;
+		script->file = parser ? SCRIPT_NONE : SCRIPT_END;
+		script->names = parser ? SCRIPT_END : SCRIPT_NONE;
+		for (int i = 0; i < 3; i++) {
+			wish_run(&naming);
+			cr_expect_eq(naming.wish.result, parser ? -EPIPE : -ENOENT, "%d %d: %d",
+				     parser, i, naming.wish.result);
+		}
+		surveying_free(naming.surveying);
+	}
 }
 
 Test(generated, may_be_asked_for_names_that_are_given_up)

@@ -3,19 +3,31 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "opening.h"
 
 #define OTHERS 12345U /* a user that is not that of the test */
 
-static void file_write(const struct opening *opening, const char *name, const char *text)
+static void text_add(const struct opening *opening, const char *name, const char *mode,
+		     const char *text)
 {
-	FILE *file = fopen(opening_path(opening, name), "we");
+	FILE *file = fopen(opening_path(opening, name), mode);
 
 	cr_assert_not_null(file, "%s", name);
 	fputs(text, file);
 	fclose(file);
+}
+
+static void file_write(const struct opening *opening, const char *name, const char *text)
+{
+	text_add(opening, name, "we", text);
+}
+
+static void file_append(const struct opening *opening, const char *name, const char *text)
+{
+	text_add(opening, name, "ae", text);
 }
 
 /* Process 7, which is number 3 in its own pid namespace, of @uid. */
@@ -35,14 +47,20 @@ static struct opening proc_make(uint32_t uid, const char *numbers)
 	return opening;
 }
 
-static int ask_of(const char *proc_root, pid_t pid)
+static int ask_since(const char *proc_root, pid_t pid, uint64_t start_ns)
 {
-	struct opened opened = opened_of(proc_root,
-					 (struct opener_question){ OPENER_PERF_MAP, .pid = pid });
+	struct opened opened = opened_of(
+		proc_root,
+		(struct opener_question){ OPENER_PERF_MAP, .pid = pid, .start_ns = start_ns });
 
 	if (opened.fd >= 0)
 		close(opened.fd);
 	return opened.result;
+}
+
+static int ask_of(const char *proc_root, pid_t pid)
+{
+	return ask_since(proc_root, pid, 0);
 }
 
 Test(opener_perf_map, is_called_by_the_number_that_the_process_has_in_its_own_namespace)
@@ -73,6 +91,64 @@ Test(opener_perf_map, is_nothing_but_a_file)
 	unlink(path);
 	cr_assert_eq(mkdir(path, 0755), 0);
 	cr_expect_eq(ask_of(opening.folder, 7), -ENOENT);
+	opening_remove(&opening);
+}
+
+/* It would be followed from the opener's root. */
+Test(opener_perf_map, is_in_no_folder_that_a_link_leads_to)
+{
+	struct opening opening = proc_make(getuid(), "NSpid:\t3\n");
+
+	mkdir(opening_path(&opening, "elsewhere"), 0755);
+	file_write(&opening, "elsewhere/perf-3.map", "");
+	rmdir(opening_path(&opening, "7/root/tmp"));
+	cr_expect_eq(ask_of(opening.folder, 7), -ENOENT);
+	cr_assert_eq(symlink("../../elsewhere", opening_path(&opening, "7/root/tmp")), 0);
+	cr_expect_eq(ask_of(opening.folder, 7), -ENOTDIR);
+	opening_remove(&opening);
+}
+
+/* As of the process that had the number before in a container that is started again. */
+Test(opener_perf_map, is_not_older_than_the_process)
+{
+	struct opening opening = proc_make(getuid(), "NSpid:\t3\n");
+	uint64_t file_ns, process_ns;
+	struct timespec now;
+	char stat[128];
+
+	file_write(&opening, "7/root/tmp/perf-3.map", "");
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	file_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	for (int later = -1; later < 2; later += 2) {
+		process_ns = file_ns + (uint64_t)later * 500000000;
+		process_ns -= process_ns % 10000000;
+		snprintf(stat, sizeof(stat),
+			 "7 (made up) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 %llu 6 7 8\n",
+			 (unsigned long long)process_ns / 10000000);
+		file_write(&opening, "7/stat", stat);
+		cr_expect_eq(ask_since(opening.folder, 7, process_ns), later < 0 ? 0 : -ESTALE,
+			     "%d", later);
+	}
+	opening_remove(&opening);
+}
+
+/* Its status is long then. */
+Test(opener_perf_map, is_found_of_a_process_in_many_groups)
+{
+	struct opening opening;
+	char *status = malloc(1U << 20), *end = status;
+
+	cr_assert_not_null(status);
+	end += sprintf(end, "Groups:\t");
+	for (int i = 0; i < 65536; i++)
+		end += sprintf(end, "4294967294 ");
+	sprintf(end, "\nNSpid:\t3\n");
+	opening = proc_make(getuid(), "");
+	file_write(&opening, "7/root/tmp/perf-3.map", "");
+	cr_expect_eq(ask_of(opening.folder, 7), -EINVAL);
+	file_append(&opening, "7/status", status);
+	cr_expect_eq(ask_of(opening.folder, 7), 0);
+	free(status);
 	opening_remove(&opening);
 }
 

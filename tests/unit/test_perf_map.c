@@ -62,9 +62,10 @@ Test(perf_map, takes_the_last_word_of_a_place_that_was_used_again)
 }
 
 /* The process goes on writing: of the last line there may be a part. */
-Test(perf_map, reads_a_line_that_has_no_end)
+Test(perf_map, passes_over_a_line_that_has_no_end)
 {
-	expect_name("1000 10 one\n1000 10 tw", 0x1000, "tw");
+	expect_name("1000 10 one", 0x1000, NULL);
+	expect_name("1000 10 one\n1000 10 tw", 0x1000, "one");
 	expect_name("1000 10 one\n1000 10 ", 0x1000, "one");
 	expect_name("1000 10 one\n1000 1", 0x1000, "one");
 	expect_name("1000 10 one\n1000", 0x1000, "one");

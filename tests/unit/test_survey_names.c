@@ -49,7 +49,7 @@ static void expect_names(struct survey_wish *wish)
 	char name[32];
 
 	cr_assert_eq(wish->result, 0);
-	for (size_t i = 0; i < wish->len; i++) {
+	for (size_t i = 0; i < wish->names.len; i++) {
 		snprintf(name, sizeof(name), "at_%lx", (uint64_t)frame_address(wish->frames[i]));
 		cr_expect_str_eq(parsed_names_text(&wish->names, i), name);
 	}
@@ -216,6 +216,7 @@ Test(survey_names, are_as_many_as_are_asked_at_once)
 	survey_ask(&surveying->survey, &wish);
 	wait_until_done(surveying, &wish);
 	cr_expect_eq(wish.names.len, NAMES_MAX);
+	cr_expect_eq(wish.len, NAMES_MAX + 7, "the others have no names");
 	expect_names(&wish);
 	surveying_free(surveying);
 }
