@@ -20,7 +20,7 @@ CLANG_FORMAT ?= clang-format
 # What the build needs, and what the tests need beside it.
 DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf-dev zlib1g-dev \
              libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev libcap-dev \
-             libseccomp-dev libdeflate-dev libprotobuf-c-dev protobuf-c-compiler python3
+             libseccomp-dev libdeflate-dev libiberty-dev libprotobuf-c-dev protobuf-c-compiler python3
 DEPS_TEST := g++ libcriterion-dev libclang-rt-dev python3 python3-pytest python3-pytest-xdist python3-prometheus-client prometheus nginx-light \
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless \
              openssl systemd musl-tools golang-go postgresql mariadb-server mariadb-client \
@@ -62,7 +62,7 @@ ANYWHERE := -ffile-prefix-map='$(CURDIR)'=.
 HARDEN   := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 ALL_CFLAGS := -std=gnu11 -fms-extensions -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS) $(ANYWHERE)
 # What the part that needs no kernel is linked with, and what else the exporter is.
-LIBS_PURE := -lelf -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -lcap -lseccomp -lm
+LIBS_PURE := -lelf -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -liberty -lcap -lseccomp -lm
 LIBS     := -lbpf -lz $(LIBS_PURE) -pthread
 ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
 

@@ -23,8 +23,8 @@ static const char *const libraries[] = {
 
 /*
  * Names of functions that begin so, or hold that: what wraps locks, and locks of a library that is
- * linked in. Of glibc and musl; std:: of C++ and what implements it; std, lock_api and parking_lot
- * of Rust, by both of its manglings; Boost, Abseil, GLib, libuv, APR.
+ * linked in. Of glibc and musl; std of C++ and what implements it; std, lock_api and parking_lot
+ * of Rust, and methods of its types; Boost, Abseil, GLib, libuv, APR.
  */
 static const char *const wrappers[] = {
 	"__lll_",
@@ -39,27 +39,36 @@ static const char *const wrappers[] = {
 	"__timedwait",
 	"__lock",
 	"__wait",
-	"_ZNSt5mutex",
-	"_ZNSt15recursive_mutex",
-	"_ZNSt11timed_mutex",
-	"_ZNSt12shared_mutex",
-	"_ZNSt18shared_timed_mutex",
-	"_ZNSt22__shared_mutex_pthread",
-	"_ZNSt10lock_guard",
-	"_ZNSt11unique_lock",
-	"_ZNSt11shared_lock",
-	"_ZNSt11scoped_lock",
-	"_ZSt4lock",
-	"_ZN9__gnu_cxx7__mutex",
-	"_ZN3std4sync",
-	"_ZN3std3sys4sync",
-	"_ZN3std3sys5locks",
-	"_ZN3std3sys4unix5locks",
-	"_ZN3std3sys3pal4unix5locks",
-	"_ZN5boost5mutex",
-	"_ZN5boost12shared_mutex",
-	"_ZN5boost11unique_lock",
-	"_ZN5boost10lock_guard",
+	"__gthread_",
+	"std::mutex::",
+	"std::recursive_mutex::",
+	"std::timed_mutex::",
+	"std::recursive_timed_mutex::",
+	"std::shared_mutex::",
+	"std::shared_timed_mutex::",
+	"std::__shared_mutex_pthread::",
+	"std::lock_guard<",
+	"std::unique_lock<",
+	"std::shared_lock<",
+	"std::scoped_lock<",
+	"std::lock<",
+	"__gnu_cxx::__mutex::",
+	"std::sync::",
+	"<std::sync::",
+	"std::sys::sync::",
+	"<std::sys::sync::",
+	"std::sys::locks::",
+	"std::sys::unix::locks::",
+	"std::sys::pal::unix::locks::",
+	"parking_lot::",
+	"<parking_lot::",
+	"parking_lot_core::",
+	"lock_api::",
+	"<lock_api::",
+	"boost::mutex::",
+	"boost::shared_mutex::",
+	"boost::unique_lock<",
+	"boost::lock_guard<",
 	"g_mutex_",
 	"g_rec_mutex_",
 	"g_rw_lock_",
@@ -67,10 +76,7 @@ static const char *const wrappers[] = {
 	"uv_rwlock_",
 	"apr_thread_mutex_",
 };
-static const char *const wrapper_parts[] = {
-	"__gthread_",     "parking_lot", "8lock_api",       "_3std4sync",
-	"_3std3sys4sync", "5Mutex4Lock", "5Mutex8LockSlow",
-};
+#define WRAPPER_PART "::Mutex::Lock"
 
 static bool begins_with_any(const char *text, const char *const *prefixes, size_t len)
 {
@@ -82,12 +88,8 @@ static bool begins_with_any(const char *text, const char *const *prefixes, size_
 
 static bool site_wraps(const struct call_site *site)
 {
-	if (!site->function)
-		return false;
-	for (size_t i = 0; i < COUNT(wrapper_parts); i++)
-		if (strstr(site->function, wrapper_parts[i]))
-			return true;
-	return begins_with_any(site->function, wrappers, COUNT(wrappers));
+	return site->function && (strstr(site->function, WRAPPER_PART) ||
+				  begins_with_any(site->function, wrappers, COUNT(wrappers)));
 }
 
 /* --- stacks --------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "profiles/demangled.h"
 
 #define REPLACED(bytes) ((bytes) * (sizeof(UTF8_REPLACEMENT) - 1)) /* at most, of so many */
 
@@ -14,16 +15,17 @@ void name_texts_begin(struct name_texts *texts, struct names *names, struct name
 	names->texts[0] = '\0';
 }
 
-/* @name as UTF-8 in @out; its bytes. */
+/* @name as it is in the source, as UTF-8 in @out; its bytes. */
 static size_t text_make(const struct reader *name, char out[static NAME_BYTES_MAX + 1])
 {
-	char raw[NAME_BYTES_MAX + 2], text[REPLACED(sizeof(raw)) + 1];
+	char raw[DEMANGLED_BYTES_MAX + 2], plain[NAME_BYTES_MAX + 2];
+	char text[REPLACED(sizeof(raw)) + 1];
 	size_t left = reader_left(name);
 	size_t len = strnlen((const char *)name->at, left < sizeof(raw) ? left : sizeof(raw) - 1);
 
 	memcpy(raw, name->at, len);
 	raw[len] = '\0';
-	utf8_copy(text, sizeof(text), raw);
+	utf8_copy(text, sizeof(text), demangled(raw, plain, sizeof(plain)) ? plain : raw);
 	if (strlen(text) <= NAME_BYTES_MAX) {
 		utf8_copy(out, NAME_BYTES_MAX + 1, text);
 	} else {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the functions are called that addresses of an ELF file are in, as texts that are safe to
- * show; mangled names stay mangled. A function without a symbol has the name that Go has for its
- * tracebacks, or is told by where it begins, which its frame information knows: all addresses in it
- * are then told alike.
+ * show, those of C++ and Rust as they are in the source (profiles/demangled.h). A function without
+ * a symbol has the name that Go has for its tracebacks, or is told by where it begins, which its
+ * frame information knows: all addresses in it are then told alike.
  */
 #ifndef WORKLOAD_PROFILES_NAMES_H
 #define WORKLOAD_PROFILES_NAMES_H

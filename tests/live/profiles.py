@@ -263,16 +263,12 @@ def build_id(path):
     return re.search(r"Build ID: ([0-9a-f]+)", done.stdout)[1]
 
 
-def symbols(path):
-    """What the functions of a program are called, by nm, mangled and not: {mangled: readable}."""
-    names = []
-    for options in (), ("--demangle",):
-        lines = subprocess.run(
-            ["nm", "--defined-only", "--no-sort", *options, path],
-            check=True, capture_output=True, text=True,
-        ).stdout.splitlines()  # fmt: skip
-        names.append([line.split(" ", 2)[2] for line in lines])
-    return dict(zip(*names))
+def functions(path):
+    """What the functions of a program are called in its source: by c++filt, without parameters."""
+    run = {"check": True, "capture_output": True, "text": True}
+    lines = subprocess.run(["nm", "--defined-only", "--no-demangle", path], **run).stdout.splitlines()
+    names = "\n".join({line.split(" ", 2)[2] for line in lines})
+    return set(subprocess.run(["c++filt", "--no-params"], input=names, **run).stdout.splitlines())
 
 
 def cpu_seconds(pid):

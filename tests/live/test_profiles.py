@@ -42,12 +42,12 @@ def burned(pid, seconds=0.2):
     wait_until(lambda: profiles.cpu_seconds(pid) > until, 60, "it has no CPU time")
 
 
-def mangled(path, name):
-    """The one function of a C++ program that is called so, as it is linked."""
+def in_source(path, name):
+    """The one function of a C++ program that is called so, as it is in the source."""
     (found,) = (
-        key
-        for key, text in profiles.symbols(path).items()
-        if re.search(rf"(^|::){name}\(", text) and not re.search(r"[<{]|\.cold", text)
+        text
+        for text in profiles.functions(path)
+        if re.search(rf"(^|::){name}$", text) and not re.search(r"[<{]", text)
     )
     return found
 
@@ -127,13 +127,13 @@ def test_functions_of_cpp_have_the_shares_of_time_that_they_have_measured(profil
     """They throw through frames, have stacks of changing size, and are called by std::function."""
     thrower = start(Service, "thrower", threads=1)
     wait_until_read(profiling, profiling.workload_of(thrower.port))
-    names = {name: mangled(thrower.path, name) for name in [*THROWS.values(), "work", "spin"]}
+    names = {name: in_source(thrower.path, name) for name in [*THROWS.values(), "work", "spin"]}
     before = thrower.ask("stats")
     profile = take(profiling, 3, workload=thrower.name)
     functions = {key: names[name] for key, name in THROWS.items()}
     expect_shares(profile, before, thrower.ask("stats"), functions)
     profile.expect_complete()
-    (run,) = (name for name in profiles.symbols(thrower.path) if "_M_runEv" in name)
+    (run,) = (name for name in profiles.functions(thrower.path) if name.endswith("::_M_run"))
     for function in functions.values():
         assert profile.calling("main", names["work"], function) > 0
         assert profile.calling(run, names["work"], function) > 0
@@ -396,7 +396,7 @@ def test_a_process_that_executes_another_program_has_the_names_of_that(profiling
     before.expect_complete()
     assert before.calling("main", "worker", "spin") >= 0.9 * before.samples
     assert set(after.ends()) <= {"[process_unknown]"}
-    work = mangled(thrower, "work")
+    work = in_source(thrower, "work")
     assert after.calling(work) >= 0.9 * after.where(lambda stack: stack.is_complete)
     assert after.calling(work) > 0
     assert not after.calling("worker")

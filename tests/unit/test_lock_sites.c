@@ -174,12 +174,14 @@ Test(lock_sites, functions_that_wrap_locks_are_none)
 {
 	struct lock_site_test *test = test_new();
 	static const char *const wrappers[] = {
-		"_ZNSt5mutex4lockEv",
-		"_ZL20__gthread_mutex_lockP15pthread_mutex_t",
+		"std::mutex::lock",
+		"std::unique_lock<std::mutex>::lock",
+		"__gthread_mutex_lock",
 		"___pthread_mutex_lock",
-		"_ZN3std3sys4sync5mutex5futex5Mutex14lock_contended17h0123456789abcdefE",
-		"_RNvMNtNtNtNtCs6Dq_3std3sys4sync5mutex5futexNtB2_5Mutex14lock_contended",
-		"_ZN11parking_lot9raw_mutex8RawMutex9lock_slow17h0123456789abcdefE",
+		"std::sys::sync::mutex::futex::Mutex::lock_contended",
+		"<std::sync::mutex::Mutex<i32>>::lock",
+		"parking_lot::raw_mutex::RawMutex::lock_slow",
+		"absl::lts_20220623::Mutex::Lock",
 	};
 
 	for (uint64_t i = 0; i < COUNT(wrappers); i++) {
@@ -199,11 +201,11 @@ Test(lock_sites, where_all_of_them_wrap_it_is_the_innermost)
 	struct lock_site_test *test = test_new();
 	const uint64_t frames[] = { call_in(1), call_in(2) };
 
-	test->names[1] = test->names[2] = "_ZNSt5mutex4lockEv";
+	test->names[1] = test->names[2] = "std::mutex::lock";
 	add_to(test, "web", frames, 2, MS);
 	sites_come(test);
 	scrape(test, MS);
-	cr_expect_eq(shown(test, "_ZNSt5mutex4lockEv+0x10 [server]"), MS);
+	cr_expect_eq(shown(test, "std::mutex::lock+0x10 [server]"), MS);
 	test_free(test);
 }
 

@@ -136,13 +136,16 @@ Test(opener_perf_map, is_not_older_than_the_process)
 Test(opener_perf_map, is_found_of_a_process_in_many_groups)
 {
 	struct opening opening;
-	char *status = malloc(1U << 20), *end = status;
+	char *status;
+	size_t len;
+	FILE *out = open_memstream(&status, &len);
 
-	cr_assert_not_null(status);
-	end += sprintf(end, "Groups:\t");
+	cr_assert_not_null(out);
+	fputs("Groups:\t", out);
 	for (int i = 0; i < 65536; i++)
-		end += sprintf(end, "4294967294 ");
-	sprintf(end, "\nNSpid:\t3\n");
+		fputs("4294967294 ", out);
+	fputs("\nNSpid:\t3\n", out);
+	fclose(out);
 	opening = proc_make(getuid(), "");
 	file_write(&opening, "7/root/tmp/perf-3.map", "");
 	cr_expect_eq(ask_of(opening.folder, 7), -EINVAL);

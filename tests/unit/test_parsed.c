@@ -28,7 +28,8 @@ static void expect_text(const char *name, const char *text)
 Test(parsed, names_are_as_they_are_and_safe_to_show)
 {
 	expect_text("main", "main");
-	expect_text("_ZNSt6vectorIiSaIiEE9push_backEOi", "_ZNSt6vectorIiSaIiEE9push_backEOi");
+	expect_text("_ZNSt6vectorIiSaIiEE9push_backEOi",
+		    "std::vector<int, std::allocator<int> >::push_back");
 	expect_text("gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f");
 	expect_text("a\033[2Jb\nc\x7f",
 		    "a" UTF8_REPLACEMENT "[2Jb" UTF8_REPLACEMENT "c" UTF8_REPLACEMENT);
