@@ -2,7 +2,6 @@
 #include "profiles/demangled.h"
 
 #include <libiberty/demangle.h>
-#include <setjmp.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -10,13 +9,8 @@
 struct writing {
 	char *out;
 	size_t len, size;
-	jmp_buf full;
 };
 
-/*
- * A short name may stand for a text without end, as parts of it refer to others. Nothing is
- * allocated that would have to be released (libiberty says so of cplus_demangle_print_callback).
- */
 static void part_write(const char *text, size_t len, void *arg)
 {
 	struct writing *writing = arg;
@@ -25,15 +19,11 @@ static void part_write(const char *text, size_t len, void *arg)
 
 	memcpy(writing->out + writing->len, text, taken);
 	writing->len += taken;
-	if (taken < len)
-		longjmp(writing->full, 1);
 }
 
 /* Rust first: its older mangling is also one of C++, of a name that ends with a hash. */
 static bool name_read(struct writing *writing, const char *name)
 {
-	if (setjmp(writing->full))
-		return true;
 	if (rust_demangle_callback(name, DMGL_NO_OPTS, part_write, writing))
 		return true;
 	writing->len = 0;

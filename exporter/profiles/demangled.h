@@ -15,7 +15,7 @@
  * What the function @name is called, without its parameters, the type that it returns, and what a
  * compiler has added to a part of it (`.isra.0`, `.cold`): as much as there is room for in the
  * @size bytes at @out. False: it is not mangled, or in no way that is known; @out holds anything.
- * @name is hostile: time is in proportion to it and to @size.
+ * It may take time without end: parts of a name refer to others, and are read and written as often.
  */
 bool demangled(const char *name, char *out, size_t size);
 

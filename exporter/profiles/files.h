@@ -39,6 +39,7 @@ struct file {
 	bool executable; /* a process was started from it */
 	struct program program; /* of one that has a number; zeros: it could not be read */
 	bool tried; /* it was asked for */
+	bool names_as_linked; /* demangling them takes too long */
 	bool generated; /* it stands for code of a process (profiles/generated.h) */
 	uint32_t users; /* processes */
 	uint64_t released_ns; /* when the last one went */

@@ -62,9 +62,11 @@ static const char *const wrappers[] = {
 	"std::sys::pal::unix::locks::",
 	"parking_lot::",
 	"<parking_lot::",
+	"<parking_lot_core::",
 	"parking_lot_core::",
 	"lock_api::",
 	"<lock_api::",
+	"Mutex::Lock",
 	"boost::mutex::",
 	"boost::shared_mutex::",
 	"boost::unique_lock<",
@@ -76,7 +78,7 @@ static const char *const wrappers[] = {
 	"uv_rwlock_",
 	"apr_thread_mutex_",
 };
-#define WRAPPER_PART "::Mutex::Lock"
+static const char *const wrapper_parts[] = { "::Mutex::Lock", "::parking_lot::", " as lock_api::" };
 
 static bool begins_with_any(const char *text, const char *const *prefixes, size_t len)
 {
@@ -88,8 +90,12 @@ static bool begins_with_any(const char *text, const char *const *prefixes, size_
 
 static bool site_wraps(const struct call_site *site)
 {
-	return site->function && (strstr(site->function, WRAPPER_PART) ||
-				  begins_with_any(site->function, wrappers, COUNT(wrappers)));
+	if (!site->function)
+		return false;
+	for (size_t i = 0; i < COUNT(wrapper_parts); i++)
+		if (strstr(site->function, wrapper_parts[i]))
+			return true;
+	return begins_with_any(site->function, wrappers, COUNT(wrappers));
 }
 
 /* --- stacks --------------------------------------------------------------------------------- */

@@ -8,15 +8,17 @@
 
 #define REPLACED(bytes) ((bytes) * (sizeof(UTF8_REPLACEMENT) - 1)) /* at most, of so many */
 
-void name_texts_begin(struct name_texts *texts, struct names *names, struct names_found *found)
+void name_texts_begin(struct name_texts *texts, struct names *names, struct names_found *found,
+		      bool as_linked)
 {
-	*texts = (struct name_texts){ .names = names, .found = found };
+	*texts = (struct name_texts){ .names = names, .found = found, .as_linked = as_linked };
 	*found = (struct names_found){ .texts_bytes = 1 };
 	names->texts[0] = '\0';
 }
 
-/* @name as it is in the source, as UTF-8 in @out; its bytes. */
-static size_t text_make(const struct reader *name, char out[static NAME_BYTES_MAX + 1])
+/* @name as UTF-8 in @out; its bytes. */
+static size_t text_make(const struct reader *name, bool as_linked,
+			char out[static NAME_BYTES_MAX + 1])
 {
 	char raw[DEMANGLED_BYTES_MAX + 2], plain[NAME_BYTES_MAX + 2];
 	char text[REPLACED(sizeof(raw)) + 1];
@@ -25,7 +27,10 @@ static size_t text_make(const struct reader *name, char out[static NAME_BYTES_MA
 
 	memcpy(raw, name->at, len);
 	raw[len] = '\0';
-	utf8_copy(text, sizeof(text), demangled(raw, plain, sizeof(plain)) ? plain : raw);
+	if (as_linked || !demangled(raw, plain, sizeof(plain)))
+		utf8_copy(text, sizeof(text), raw);
+	else
+		utf8_copy(text, sizeof(text), plain);
 	if (strlen(text) <= NAME_BYTES_MAX) {
 		utf8_copy(out, NAME_BYTES_MAX + 1, text);
 	} else {
@@ -45,7 +50,7 @@ static void text_write(struct name_texts *texts, const struct reader *name)
 		return;
 	texts->last = name->at;
 	texts->last_name = (struct name){ 0 };
-	len = text_make(name, text);
+	len = text_make(name, texts->as_linked, text);
 	texts->last_has_no_room = len >= NAMES_TEXTS_BYTES - found->texts_bytes;
 	if (!len || texts->last_has_no_room)
 		return;

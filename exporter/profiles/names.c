@@ -65,19 +65,17 @@ static void unnamed_load(const struct elf_image *image, const struct symbol *sym
 }
 
 int names_find(const struct elf_image *image, const uint64_t *addresses, size_t len,
-	       struct names *names, struct names_found *found)
+	       struct name_texts *texts)
 {
 	_cleanup_(cleanup_free) struct symbol *symbols = calloc(len + 1, sizeof(*symbols));
 	_cleanup_(unnamed_free) struct unnamed unnamed = { 0 };
-	struct name_texts texts;
 	int r = symbols ? symbols_find(image, addresses, len, symbols) : -ENOMEM;
 
 	if (r && r != -EFBIG)
 		return r;
-	name_texts_begin(&texts, names, found);
-	found->too_large = r == -EFBIG;
+	texts->found->too_large = r == -EFBIG;
 	unnamed_load(image, symbols, len, &unnamed);
 	for (size_t i = 0; i < len; i++)
-		names->names[i] = name_of(&texts, addresses[i], &symbols[i], &unnamed);
+		texts->names->names[i] = name_of(texts, addresses[i], &symbols[i], &unnamed);
 	return 0;
 }

@@ -38,11 +38,13 @@ struct names_found {
 	uint32_t zero;
 };
 
+struct name_texts;
+
 /*
- * Writes @names->names and @names->texts for the @len addresses at @addresses, which is no shared
- * memory. 0 with @found; -ENOMEM.
+ * Writes the names of the @len addresses at @addresses, which is no shared memory, to @texts, in
+ * which there are none yet (profiles/name_texts.h). 0 or -ENOMEM.
  */
 int names_find(const struct elf_image *image, const uint64_t *addresses, size_t len,
-	       struct names *names, struct names_found *found);
+	       struct name_texts *texts);
 
 #endif

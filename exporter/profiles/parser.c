@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "profiles/name_texts.h"
 #include "profiles/parsed.h"
 #include "profiles/perf_map.h"
 
@@ -69,16 +70,20 @@ static int addresses_take(const struct names *names, size_t len, uint64_t **out)
 }
 
 /* @elf NULL: @image is a perf map. */
-static int names_answer(const struct elf_image *elf, const void *image, size_t bytes, size_t len,
-			union parser_shared *shared, struct names_found *answer)
+static int names_answer(const struct parser_question *question, const struct elf_image *elf,
+			const void *image, size_t bytes, struct names *names,
+			struct names_found *answer)
 {
 	_cleanup_(cleanup_free) uint64_t *addresses = NULL;
-	int r = len <= NAMES_MAX ? addresses_take(&shared->names, len, &addresses) : -EINVAL;
+	size_t len = question->len;
+	struct name_texts texts;
+	int r = len <= NAMES_MAX ? addresses_take(names, len, &addresses) : -EINVAL;
 
 	if (r)
 		return r;
-	return elf ? names_find(elf, addresses, len, &shared->names, answer)
-		   : perf_map_find(image, bytes, addresses, len, &shared->names, answer);
+	name_texts_begin(&texts, names, answer, question->as_linked);
+	return elf ? names_find(elf, addresses, len, &texts)
+		   : perf_map_find(image, bytes, addresses, len, &texts);
 }
 
 /* --- questions ------------------------------------------------------------------------------- */
@@ -98,9 +103,9 @@ int parser_read(const struct parser_question *question, const void *image, size_
 		table_answer(&elf, shared, &answer->table);
 		return 0;
 	case PARSER_NAMES:
-		return names_answer(&elf, image, bytes, question->len, shared, &answer->names);
+		return names_answer(question, &elf, image, bytes, &shared->names, &answer->names);
 	case PARSER_PERF_MAP:
-		return names_answer(NULL, image, bytes, question->len, shared, &answer->names);
+		return names_answer(question, NULL, image, bytes, &shared->names, &answer->names);
 	default:
 		return -EINVAL;
 	}

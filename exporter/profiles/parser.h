@@ -30,6 +30,7 @@ enum parser_what {
 struct parser_question {
 	uint32_t what; /* enum parser_what */
 	uint32_t len; /* of names: addresses in the shared memory */
+	uint32_t as_linked; /* not 0: those of C++ and Rust are not demangled */
 };
 
 /* Why a file has no unwind table. It can be named nevertheless. */

@@ -110,20 +110,19 @@ static void lines_take(struct search *search, const uint8_t *map, size_t len)
 }
 
 int perf_map_find(const void *map, size_t len, const uint64_t *addresses, size_t asked,
-		  struct names *names, struct names_found *found)
+		  struct name_texts *texts)
 {
 	_cleanup_(cleanup_free) struct entry *entries = calloc(asked + 1, sizeof(*entries));
 	_cleanup_(cleanup_free) uint32_t *next = calloc(asked + 1, sizeof(*next));
 	struct search search = { addresses, asked, asked, entries, next };
-	struct name_texts texts;
 
 	if (!entries || !next)
 		return -ENOMEM;
 	for (size_t i = 0; i <= asked; i++)
 		next[i] = (uint32_t)i;
 	lines_take(&search, map, len);
-	name_texts_begin(&texts, names, found);
 	for (size_t i = 0; i < asked; i++)
-		names->names[i] = name_texts_write(&texts, &entries[i].name, entries[i].begin);
+		texts->names->names[i] = name_texts_write(texts, &entries[i].name,
+							  entries[i].begin);
 	return 0;
 }

@@ -21,6 +21,6 @@
  * Time is in proportion to its lines and the logarithm of @asked.
  */
 int perf_map_find(const void *map, size_t len, const uint64_t *addresses, size_t asked,
-		  struct names *names, struct names_found *found);
+		  struct name_texts *texts);
 
 #endif

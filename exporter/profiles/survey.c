@@ -6,14 +6,12 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "abi/profiles.h"
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "profiles/generated.h"
+#include "profiles/wish.h"
 
-#define OPENER_NS NS_PER_S
-#define PARSER_NS (20 * NS_PER_S) /* the parser gives way to what the machine is busy with */
 #define VDSO_BYTES 16384U /* as the kernel maps it: two to four pages */
 
 /* --- a process is known --------------------------------------------------------------------- */
@@ -164,86 +162,6 @@ static void table_ask(struct survey *survey, int fd, uint64_t now_ns)
 		file_settle(survey, NULL, now_ns);
 }
 
-static void wish_end(struct survey *survey, int result)
-{
-	survey->wish->result = result;
-	survey->wish->done = true;
-	survey->wish = NULL;
-	survey->asked = NULL;
-	survey->step = SURVEY_RESTS;
-}
-
-/* How many are asked for; where they are is written to @addresses. */
-static size_t wish_addresses(const struct survey_wish *wish, uint64_t *addresses)
-{
-	size_t len = wish->len < NAMES_MAX ? wish->len : NAMES_MAX;
-
-	for (size_t i = 0; i < len; i++)
-		addresses[i] = frame_address(wish->frames[i]);
-	return len;
-}
-
-static void names_ask_of(struct survey *survey, const struct file *file, uint64_t now_ns)
-{
-	union parser_shared *shared = helper_shared(survey->parser);
-	struct survey_wish *wish = survey->wish;
-	struct parser_question question = { .what = PARSER_NAMES };
-	int r;
-
-	if (!file || file->fd < 0) {
-		wish_end(survey, -ENOENT);
-		return;
-	}
-	if (file->generated)
-		question.what = PARSER_PERF_MAP;
-	question.len = (uint32_t)wish_addresses(wish, shared->names.addresses);
-	survey->step = SURVEY_NAMES;
-	survey->asked = wish;
-	r = helper_ask_with(survey->parser, &question, file->fd, now_ns + PARSER_NS);
-	if (r == -EBUSY)
-		survey->step = SURVEY_RESTS; /* it is being replaced */
-	else if (r)
-		wish_end(survey, r);
-}
-
-/*
- * The file of names may be there only since a moment, or be another one by now. Not asked while
- * one of both is replaced; without an opener, and of what has ended, it is the one there was.
- */
-static void perf_map_ask(struct survey *survey, const struct file *file, uint64_t now_ns)
-{
-	const struct tree_process process = generated_process(file);
-	const struct opener_question question = {
-		.what = OPENER_PERF_MAP,
-		.pid = (int32_t)process.tgid,
-		.start_ns = process.start_ns,
-	};
-	int r = -ESRCH;
-
-	if (helper_alive(survey->parser) && !helper_is_ready(survey->parser))
-		return;
-	if (processes_find(&survey->processes, &process))
-		r = helper_ask(survey->opener, &question, now_ns + OPENER_NS);
-	if (r == -EBUSY)
-		return;
-	if (r) {
-		names_ask_of(survey, file, now_ns);
-		return;
-	}
-	survey->step = SURVEY_PERF_MAP;
-	survey->asked = survey->wish;
-}
-
-static void names_ask(struct survey *survey, uint64_t now_ns)
-{
-	const struct file *file = files_at(&survey->files, survey->wish->file);
-
-	if (file && file->generated)
-		perf_map_ask(survey, file, now_ns);
-	else
-		names_ask_of(survey, file, now_ns);
-}
-
 /* --- answers -------------------------------------------------------------------------------- */
 
 static void maps_take(struct survey *survey, const struct opener_answer *answer, uint64_t now_ns)
@@ -297,42 +215,6 @@ static void table_take(struct survey *survey, const struct parser_answer *answer
 	file_settle(survey, r ? NULL : &table, now_ns);
 }
 
-static void names_take(struct survey *survey, const struct parser_answer *answer)
-{
-	struct survey_wish *wish = survey->asked;
-	_cleanup_(cleanup_free) uint64_t *addresses = NULL;
-	size_t len;
-	int r = -ENOMEM;
-
-	survey->step = SURVEY_RESTS;
-	if (!wish)
-		return; /* it was given up */
-	addresses = calloc(NAMES_MAX, sizeof(*addresses));
-	if (addresses) {
-		len = wish_addresses(wish, addresses);
-		r = parsed_names(answer, helper_shared(survey->parser), addresses, len,
-				 &wish->names);
-	}
-	wish_end(survey, r);
-}
-
-/* Without an answer it is the file that there was. */
-static void perf_map_take(struct survey *survey, int given, uint64_t now_ns)
-{
-	_cleanup_(cleanup_close) int fd = given;
-	struct file *file;
-
-	survey->step = SURVEY_RESTS;
-	if (!survey->asked || survey->asked != survey->wish)
-		return; /* it was given up */
-	file = files_at(&survey->files, survey->wish->file);
-	if (fd >= 0 && file && file->generated) {
-		cleanup_close(&file->fd);
-		file->fd = TAKE_FD(fd);
-	}
-	names_ask_of(survey, file, now_ns);
-}
-
 /* Whether there was one, good or bad. */
 static bool opener_answered(struct survey *survey, uint64_t now_ns)
 {
@@ -351,7 +233,7 @@ static bool opener_answered(struct survey *survey, uint64_t now_ns)
 	else if (survey->step == SURVEY_FILE)
 		file_miss(survey, r, now_ns);
 	else if (survey->step == SURVEY_PERF_MAP)
-		perf_map_take(survey, r ? -1 : TAKE_FD(fd), now_ns);
+		wish_map_take(survey, r ? -1 : TAKE_FD(fd), now_ns);
 	return r != -EPIPE;
 }
 
@@ -369,11 +251,9 @@ static bool parser_answered(struct survey *survey, uint64_t now_ns)
 	else if (survey->step == SURVEY_TABLE)
 		file_settle(survey, NULL, now_ns);
 	else if (survey->step == SURVEY_NAMES && !r)
-		names_take(survey, &answer);
-	else if (survey->step == SURVEY_NAMES && survey->asked)
-		wish_end(survey, r);
+		wish_names_take(survey, &answer);
 	else if (survey->step == SURVEY_NAMES)
-		survey->step = SURVEY_RESTS;
+		wish_names_fail(survey, r);
 	return r != -EPIPE;
 }
 
@@ -385,7 +265,7 @@ static void next_ask(struct survey *survey, uint64_t now_ns)
 	struct process *process;
 
 	if (survey->wish) {
-		names_ask(survey, now_ns);
+		wish_ask(survey, now_ns);
 		return;
 	}
 	while (survey->step == SURVEY_RESTS && helper_is_ready(survey->opener) &&

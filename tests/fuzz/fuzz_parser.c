@@ -36,7 +36,8 @@ static void check_names(const struct parsed_names *names, const uint64_t *addres
 
 static void read_names(uint32_t what, const uint8_t *data, size_t len)
 {
-	const struct parser_question question = { what, ADDRESSES };
+	/* Demangling may take time without end (profiles/demangled.h). */
+	const struct parser_question question = { what, ADDRESSES, true };
 	struct parser_answer answer = { 0 };
 	struct parsed_names names, again;
 	uint64_t addresses[ADDRESSES];
@@ -56,7 +57,7 @@ static void read_names(uint32_t what, const uint8_t *data, size_t len)
 
 static void read_table(const uint8_t *data, size_t len)
 {
-	static const struct parser_question question = { PARSER_TABLE, 0 };
+	static const struct parser_question question = { .what = PARSER_TABLE };
 	struct parser_answer answer = { 0 };
 	struct unwind_table table;
 	int r = parser_read(&question, data, len, &shared, &answer);

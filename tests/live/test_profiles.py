@@ -33,6 +33,7 @@ from services import (
 )
 
 BURNS = {"most_ns": "burn_most", "some_ns": "burn_some", "least_ns": "burn_least"}
+DEMANGLING_SECONDS = 10  # that it may take for a file
 THROWS = {"throwing_ns": "burn_throwing", "alloca_ns": "burn_alloca", "plain_ns": "burn_plain"}
 
 
@@ -71,8 +72,9 @@ def expect_shares(profile, before, after, functions, least=0.95):
     assert max(map(abs, off.values())) < SIGMAS, off
 
 
-def test_functions_have_the_shares_of_time_that_they_have_measured(profiling, start):
-    burner = start(Service, "burner", threads=1)
+@pytest.mark.parametrize("program", ["burner", "burner_static"])
+def test_functions_have_the_shares_of_time_that_they_have_measured(profiling, start, program):
+    burner = start(Service, program, threads=1)
     wait_until_read(profiling, profiling.workload_of(burner.port))
     before = burner.ask("stats")
     profile = take(profiling, 3, workload=burner.name)
@@ -121,6 +123,35 @@ def test_there_are_as_many_samples_as_there_was_cpu_time(profiling, start):
     off = (profile.samples - expected) / expected**0.5
     print(f"samples {profile.samples}, expected {expected}, off by {off} sigmas")
     assert abs(off) < SIGMAS
+
+
+def endless_name():
+    """Of a function in C++, f<A, B<A, A>, B<B<A, A>, B<A, A>>, ...>: of 2^40 bytes in the source."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+    def part(i):
+        return "S" + (digits[(i - 1) // 36] if i > 36 else "") + digits[(i - 1) % 36] + "_"
+
+    pairs = (part(2) + "I" + part(i) * 2 + "E" for i in range(3, 40))
+    return "_Z1fI1A1BIS0_S0_E" + "".join(pairs) + "Evv"
+
+
+def test_a_name_that_stands_for_a_text_without_end_is_shown_as_linked(profiling, start, tmp_path):
+    """And so are all names of that file, a little later; and at once the next time."""
+    renamed = [f"--redefine-sym=burn_most={endless_name()}", "--redefine-sym=burn_some=_Z4somev"]
+    path = tmp_path / unique_name("endless")
+    subprocess.run(["objcopy", *renamed, WORKLOADS / "burner", path], check=True)
+    burner = start(Service, path)
+    workload = profiling.workload_of(burner.port)
+    began = time.monotonic()
+    wait_until_read(profiling, workload)
+    assert time.monotonic() - began >= DEMANGLING_SECONDS
+    began = time.monotonic()
+    profile = take(profiling, 2, workload=workload)
+    assert time.monotonic() - began < DEMANGLING_SECONDS
+    assert profile.calling("main", "worker", "slice_burn", endless_name(), "spin") > 0
+    assert profile.calling("main", "worker", "slice_burn", "_Z4somev", "spin") > 0
+    profile.expect_complete()
 
 
 def test_functions_of_cpp_have_the_shares_of_time_that_they_have_measured(profiling, start):

@@ -20,11 +20,10 @@ static inline union parser_shared *shared_make(void)
 	return shared;
 }
 
-/* What the @len @addresses of @image are called. */
-static inline struct parsed_names names_in(const void *image, size_t bytes,
+static inline struct parsed_names names_as(bool as_linked, const void *image, size_t bytes,
 					   const uint64_t *addresses, size_t len)
 {
-	const struct parser_question question = { .what = PARSER_NAMES, .len = (uint32_t)len };
+	const struct parser_question question = { PARSER_NAMES, (uint32_t)len, as_linked };
 	union parser_shared *shared = shared_make();
 	struct parser_answer answer = { 0 };
 	struct parsed_names names;
@@ -34,6 +33,13 @@ static inline struct parsed_names names_in(const void *image, size_t bytes,
 	cr_assert_eq(parsed_names(&answer, shared, addresses, len, &names), 0);
 	munmap(shared, sizeof(*shared));
 	return names;
+}
+
+/* What the @len @addresses of @image are called. */
+static inline struct parsed_names names_in(const void *image, size_t bytes,
+					   const uint64_t *addresses, size_t len)
+{
+	return names_as(false, image, bytes, addresses, len);
 }
 
 /* The texts are never NULL here. */

@@ -67,6 +67,7 @@ struct script {
 	volatile enum generator generator; /* that all files are */
 	volatile bool perf_map; /* all processes have one */
 	volatile bool frame_pointers; /* all processes were told to keep them */
+	volatile bool demangles_long; /* the parser hangs when it is to demangle names */
 	volatile bool held; /* the parser waits with its answers */
 	struct script_log opener, parser;
 };
@@ -189,6 +190,8 @@ static inline int script_parse(struct helper_work *work, void *asked, void *out)
 	script_note(&script->parser, question->what, 0);
 	while (script->held)
 		poll(NULL, 0, 1);
+	if (names && script->demangles_long && !question->as_linked)
+		fault = SCRIPT_HANG;
 	if (fault != SCRIPT_NONE && fault != SCRIPT_LIE)
 		return script_fault(fault, answer, sizeof(*answer));
 	answer->what = names ? PARSER_NAMES : PARSER_TABLE;

@@ -81,41 +81,6 @@ Test(demangled, what_there_is_no_room_for_is_left_out)
 	cr_expect_not(demangled("_ZNSt5mutex4lockEv", one, sizeof(one)));
 }
 
-/* What part @i of the name refers to one before it by (Itanium C++ ABI, 5.1.10). */
-static void reference_write(FILE *out, unsigned int i)
-{
-	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-
-	fputc('S', out);
-	if (i > 36)
-		fputc(digits[(i - 1) / 36], out);
-	if (i)
-		fputc(digits[(i - 1) % 36], out);
-	fputc('_', out);
-}
-
-/* f<A, B<A, A>, B<B<A, A>, B<A, A>>, ...>: each argument is two of the one before it. */
-Test(demangled, a_short_name_may_stand_for_a_text_without_end, .timeout = 20)
-{
-	char name[DEMANGLED_BYTES_MAX], out[600];
-	FILE *writing = fmemopen(name, sizeof(name), "w");
-
-	cr_assert_not_null(writing);
-	fputs("_Z1fI1A1BIS0_S0_E", writing);
-	for (unsigned int before = 3; before < 60; before++) {
-		reference_write(writing, 2);
-		fputc('I', writing);
-		reference_write(writing, before);
-		reference_write(writing, before);
-		fputc('E', writing);
-	}
-	fputs("Evv", writing);
-	fclose(writing);
-	cr_expect(demangled(name, out, sizeof(out)));
-	cr_expect_eq(strlen(out), sizeof(out) - 1);
-	cr_expect_eq(strncmp(out, "f<A, B<A, A>, B<B<A, A>, B<A, A> >, ", 36), 0, "%s", out);
-}
-
 Test(demangled, a_name_that_is_too_long_is_none)
 {
 	char name[DEMANGLED_BYTES_MAX + 2] = "_Z", out[2 * sizeof(name)];

@@ -182,6 +182,9 @@ Test(lock_sites, functions_that_wrap_locks_are_none)
 		"<std::sync::mutex::Mutex<i32>>::lock",
 		"parking_lot::raw_mutex::RawMutex::lock_slow",
 		"absl::lts_20220623::Mutex::Lock",
+		"Mutex::Lock",
+		"tokio::loom::std::parking_lot::Mutex<T>::lock",
+		"<parking_lot::raw_rwlock::RawRwLock as lock_api::rwlock::RawRwLock>::lock_shared",
 	};
 
 	for (uint64_t i = 0; i < COUNT(wrappers); i++) {

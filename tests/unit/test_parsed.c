@@ -36,6 +36,19 @@ Test(parsed, names_are_as_they_are_and_safe_to_show)
 	expect_text("\xff\xc3", UTF8_REPLACEMENT UTF8_REPLACEMENT);
 }
 
+Test(parsed, names_are_as_linked_where_that_is_asked)
+{
+	static const char name[] = "_ZNSt5mutex4lockEv";
+	static const uint64_t address = 0x1100;
+	_cleanup_(parsed_names_free) struct parsed_names names;
+	struct made made;
+
+	made_init(&made);
+	made_symbol(&made, MADE_SYMTAB, name, GLOBAL(STT_FUNC), address, 0x10);
+	names = names_as(true, &made, sizeof(made), &address, 1);
+	cr_expect_str_eq(name_in(&names, 0), name);
+}
+
 /* A text of @len times @unit. */
 static char *repeated(char *out, const char *unit, size_t len)
 {

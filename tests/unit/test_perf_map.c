@@ -6,17 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiles/name_texts.h"
 #include "profiles/perf_map.h"
 
 static struct names names;
 static struct names_found found;
+
+static int find(const char *map, size_t len, const uint64_t *addresses, size_t asked)
+{
+	struct name_texts texts;
+
+	name_texts_begin(&texts, &names, &found, false);
+	return perf_map_find(map, len, addresses, asked, &texts);
+}
 
 static const char *name_at(const char *map, size_t len, uint64_t address)
 {
 	const struct name *name = &names.names[0];
 
 	memset(&names, 0xa5, sizeof(names.names) + sizeof(names.addresses));
-	cr_assert_eq(perf_map_find(map, len, &address, 1, &names, &found), 0);
+	cr_assert_eq(find(map, len, &address, 1), 0);
 	if (!name->text)
 		return NULL;
 	cr_expect_leq(name->begin, address);
@@ -116,7 +125,7 @@ Test(perf_map, writes_a_name_once_for_all_its_addresses)
 	const uint64_t addresses[] = { 0x1000, 0x1080, 0x1800, 0x2000, 0x2001 };
 	const size_t len = sizeof(addresses) / sizeof(*addresses);
 
-	cr_assert_eq(perf_map_find(map, strlen(map), addresses, len, &names, &found), 0);
+	cr_assert_eq(find(map, strlen(map), addresses, len), 0);
 	cr_expect_eq(names.names[0].text, names.names[1].text);
 	cr_expect_eq(names.names[1].begin, 0x1000);
 	cr_expect_eq(names.names[2].text, 0);
@@ -139,7 +148,7 @@ Test(perf_map, takes_no_time_for_lines_that_say_the_same, .timeout = 20)
 	for (size_t i = 0; i < NAMES_MAX; i++)
 		addresses[i] = i;
 	addresses[NAMES_MAX - 1] = UINT64_MAX; /* of no line: none is left out */
-	cr_assert_eq(perf_map_find(map, lines * bytes, addresses, NAMES_MAX, &names, &found), 0);
+	cr_assert_eq(find(map, lines * bytes, addresses, NAMES_MAX), 0);
 	cr_expect_neq(names.names[NAMES_MAX - 2].text, 0);
 	cr_expect_eq(names.names[NAMES_MAX - 1].text, 0);
 	free(map);

@@ -5,6 +5,7 @@
 #include "abi/profiles.h"
 
 #define ADDRESS 0x10000ULL
+#define DEMANGLE_SECONDS 11 /* and more than that is too long */
 
 /* A process that runs two files, which are known. */
 static struct surveying *known(uint32_t numbers[static 2])
@@ -183,6 +184,28 @@ Test(survey_names, fail_where_the_parser_does_and_the_next_are_told)
 		wait_until_done(surveying, &wish);
 		expect_names(&wish);
 	}
+	surveying_free(surveying);
+}
+
+/* A name may be made so that this has no end. */
+Test(survey_names, are_as_linked_where_demangling_takes_too_long)
+{
+	uint32_t files[2];
+	struct surveying *surveying = known(files);
+	const uint64_t frames[] = { frame_make(files[0], 0x2004) };
+	struct survey_wish wish = { .file = files[0], .frames = frames, .len = 1 };
+
+	surveying->script->demangles_long = true;
+	survey_ask(&surveying->survey, &wish);
+	wait_until_asked(surveying, 1);
+	surveying_step(surveying, DEMANGLE_SECONDS * 1000000000ULL);
+	wait_until_done(surveying, &wish);
+	expect_names(&wish);
+	cr_expect_eq(surveying->script->parser.len, 2);
+	survey_ask(&surveying->survey, &wish);
+	wait_until_done(surveying, &wish);
+	expect_names(&wish);
+	cr_expect_eq(surveying->script->parser.len, 3, "it is known of the file");
 	surveying_free(surveying);
 }
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A wish for names (struct survey_wish) as one of the steps of the survey. */
+#ifndef WORKLOAD_PROFILES_WISH_H
+#define WORKLOAD_PROFILES_WISH_H
+
+#include <stdint.h>
+
+#include "profiles/survey.h"
+
+#define OPENER_NS NS_PER_S /* to answer in */
+#define PARSER_NS (20 * NS_PER_S) /* it gives way to what the machine is busy with */
+
+/*
+ * Asks for the names that are wished for; of what a process generates, first for its perf map. It
+ * asks nothing while a helper is replaced.
+ */
+void wish_ask(struct survey *survey, uint64_t now_ns);
+
+/* The perf map, which is taken over; -1: there is none, and it is the one that there was. */
+void wish_map_take(struct survey *survey, int given, uint64_t now_ns);
+
+/* The names; or an error, in place of them. */
+void wish_names_take(struct survey *survey, const struct parser_answer *answer);
+
+/*
+ * A name may be made so that demangling it has no end: where that took too long the names are asked
+ * for once more, as they are linked.
+ */
+void wish_names_fail(struct survey *survey, int error);
+
+#endif
