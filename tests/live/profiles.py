@@ -252,6 +252,11 @@ def sigmas_off(samples, of_all, share):
     return (samples - of_all * share) / math.sqrt(of_all * share * (1 - share))
 
 
+def at_least(samples, of_all, share):
+    """Whether @samples of @of_all may be those of this @share, or of more: of few it varies."""
+    return sigmas_off(samples, of_all, share) > -SIGMAS
+
+
 def shares(before, after):
     """What a burner's counts (Service.ask()) have grown by, as shares of all."""
     grown = {key: after[key] - before[key] for key in before}

@@ -17,7 +17,7 @@ import profiles
 from databases import POSTGRESQL, PostgreSQL
 from exporter import bound
 from prometheus import Prometheus
-from profiles import HZ, SIGMAS, begun, sigmas_off, take, take_pprof, wait_until_read
+from profiles import HZ, SIGMAS, at_least, begun, sigmas_off, take, take_pprof, wait_until_read
 from servers import HttpLoad
 from services import (
     WORKLOADS,
@@ -63,7 +63,7 @@ def expect_shares(profile, before, after, functions, least=0.95):
     """
     true = profiles.shares(before, after)
     of_all = sum(profile.calling(name) for name in functions.values())
-    assert of_all >= least * profile.samples, profile.stacks
+    assert at_least(of_all, profile.samples, least), profile.stacks
     off = {
         name: round(sigmas_off(profile.calling(name), of_all, true[key]), 1)
         for key, name in functions.items()
@@ -271,7 +271,7 @@ def test_stacks_of_servers_are_complete_and_begin_where_they_do(profiling, start
     wait_until_read(profiling, workload)
     profile = take(profiling, 3, workload=workload)
     profile.expect_complete()
-    assert profile.calling(*functions) >= 0.9 * profile.samples
+    assert at_least(profile.calling(*functions), profile.samples, 0.9)
     # One sample in six or seven is, of Redis: of few of them none may be.
     assert profile.calling(*functions, inside) > 0 or profile.samples < 100
 
@@ -302,7 +302,7 @@ def test_functions_of_go_have_the_shares_of_time_that_they_have_measured(profili
     for function in GO_BURNS.values():
         alone = profile.calling(function)
         by_burn = profile.calling(f"runtime.goexit{suffix}", "main.burn", function, "main.spin")
-        assert by_burn >= 0.95 * alone
+        assert at_least(by_burn, alone, 0.95)
 
 
 @pytest.mark.parametrize("build", ["cgo", "stripped"])
@@ -328,7 +328,8 @@ def test_stacks_of_prometheus_as_its_distribution_has_stripped_it(profiling, sta
     profile = take(profiling, 3, workload=workload)
     profile.expect_complete(GO_COMPLETE)
     # Beside what its runtime does, as the collection of garbage.
-    assert profile.calling("runtime.goexit", "net/http.(*conn).serve") >= 0.2 * profile.samples
+    served = profile.calling("runtime.goexit", "net/http.(*conn).serve")
+    assert at_least(served, profile.samples, 0.2)
 
 
 # --- what a process becomes -------------------------------------------------------------------------
@@ -342,7 +343,7 @@ def test_a_process_that_ends_is_in_the_profile_with_its_names(profiling, start):
     burner.stop()
     seen = profile.result().of(burner.name)
     seen.expect_complete()
-    assert seen.calling("main", "worker", "spin") >= 0.9 * seen.samples
+    assert at_least(seen.calling("main", "worker", "spin"), seen.samples, 0.9)
 
 
 # Within which the code of a program that begins in a profile has been read, also on a busy machine.
@@ -367,7 +368,7 @@ def test_a_child_that_is_forked_meanwhile_is_in_the_profile(profiling, start):
     seen.expect_complete()
     by_child = seen.calling("commands_obey", "worker", "spin")
     by_parent = seen.calling("main", "worker", "spin")
-    assert by_child + by_parent >= 0.95 * seen.samples
+    assert at_least(by_child + by_parent, seen.samples, 0.95)
     assert by_child > 0
 
 
@@ -425,7 +426,7 @@ def test_a_process_that_executes_another_program_has_the_names_of_that(profiling
         for path in (burner.path, thrower)
     )
     before.expect_complete()
-    assert before.calling("main", "worker", "spin") >= 0.9 * before.samples
+    assert at_least(before.calling("main", "worker", "spin"), before.samples, 0.9)
     assert set(after.ends()) <= {"[process_unknown]"}
     work = in_source(thrower, "work")
     assert after.calling(work) >= 0.9 * after.where(lambda stack: stack.is_complete)
@@ -441,4 +442,4 @@ def test_a_program_whose_file_is_another_now_has_its_own_names(profiling, start)
     wait_until_read(profiling, workload)
     profile = take(profiling, 2, workload=burner.name)
     profile.expect_complete()
-    assert profile.calling("main", "worker", "spin") >= 0.9 * profile.samples
+    assert at_least(profile.calling("main", "worker", "spin"), profile.samples, 0.9)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import profiles
-from profiles import SIGMAS, sigmas_off, take, wait_until_read
+from profiles import SIGMAS, at_least, sigmas_off, take, wait_until_read
 from services import SCRATCH, Process, Service, own_java, unique_name
 
 SOURCES = Path(__file__).parent.parent / "workloads"
@@ -70,7 +70,7 @@ def test_stacks_go_on_through_what_node_generates(profiling, start):
     true = profiles.shares(before, burner.ask("stats"))
     profile.expect_complete(COMPLETE)
     generated = profile.calling(JIT)
-    assert generated >= 0.95 * profile.samples, profile.stacks
+    assert at_least(generated, profile.samples, 0.95), profile.stacks
     native = profile.calling(JIT, "PKCS5_PBKDF2_HMAC")
     off = sigmas_off(native, generated, true["native_ns"])
     print(f"samples {profile.samples}, native {native}, true {true}, off by {off}")
@@ -102,7 +102,7 @@ def test_stacks_go_on_through_what_java_generates_with_frame_pointers(profiling,
     wait_until_read(profiling, workload)
     profile = take(profiling, 2, workload=workload)
     profile.expect_complete(COMPLETE)
-    assert profile.calling(JIT) >= 0.9 * profile.samples, profile.stacks
+    assert at_least(profile.calling(JIT), profile.samples, 0.9), profile.stacks
 
 
 @pytest.mark.parametrize("told", NOT_TOLD)
@@ -148,7 +148,7 @@ def expect_named_shares(profile, before, after, least=0.95):
     of_all = sum(found.values())
     off = {key: round(sigmas_off(found[key], of_all, true[key]), 1) for key in BURNS}
     print(f"samples {profile.samples}, found {found}, true {true}, off by {off}")
-    assert of_all >= least * profile.samples, profile.stacks
+    assert at_least(of_all, profile.samples, least), profile.stacks
     assert max(map(abs, off.values())) < SIGMAS, off
 
 
@@ -170,7 +170,8 @@ def test_functions_of_node_have_their_names_and_shares_of_time(profiling, start,
         native = (after["native_ns"] - before["native_ns"]) / spent
         expect_named_shares(profile, before, after, least=0.9 * (1 - native))
         spins = profile.where(lambda stack: "spin" in stack.frames[-1])
-        assert spins >= 0.8 * sum(calling(profile, name) for name in BURNS.values())
+        burns = sum(calling(profile, name) for name in BURNS.values())
+        assert at_least(spins, burns, 0.8)
 
 
 def test_functions_of_java_have_their_names_and_shares_of_time(profiling, start):
