@@ -30,8 +30,7 @@ static inline void *array_grow(void *array, size_t len, size_t *size, size_t max
 	return array;
 }
 
-/* The index of the first of @len numbers, which ascend, that is not below @number; @len: none is.
- */
+/* The index of the first of @len numbers that ascend which is not below @number; @len: none is. */
 static inline size_t array_first_at(const uint64_t *numbers, size_t len, uint64_t number)
 {
 	size_t from = 0, to = len;

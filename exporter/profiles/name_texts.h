@@ -22,10 +22,9 @@ void name_texts_begin(struct name_texts *texts, struct names *names, struct name
 		      bool as_linked);
 
 /*
- * Writes the name at @text, which may change meanwhile, up to its NUL or the end of the
- * reader, as valid UTF-8, cut to NAME_BYTES_MAX. Equal ones that follow each other, as of addresses
- * of one function, are written once. An empty one is none; one for which there is no room is
- * counted.
+ * Writes the name at @text, which may change meanwhile, up to its NUL or the end of the reader, as
+ * valid UTF-8, cut to NAME_BYTES_MAX. Equal ones that follow each other, as of addresses of one
+ * function, are written once. An empty one is none; one for which there is no room is counted.
  */
 struct name name_texts_write(struct name_texts *texts, const struct reader *text, uint64_t begin);
 

@@ -66,9 +66,9 @@ union parser_shared {
 };
 
 /*
- * Answers @question about the file whose bytes are @image; @shared may change meanwhile, the image
- * does not. 0 with @answer, which is zeros; -ENOEXEC: it is no ELF file of x86-64 or arm64;
- * -EINVAL: that is no question; -ENOMEM.
+ * Answers @question about the file whose bytes are @image; @shared may change meanwhile, and of
+ * images a perf map. 0 with @answer, which is zeros; -ENOEXEC: it is no ELF file of x86-64 or
+ * arm64; -EINVAL: that is no question; -ENOMEM.
  */
 int parser_read(const struct parser_question *question, const void *image, size_t bytes,
 		union parser_shared *shared, struct parser_answer *answer);
