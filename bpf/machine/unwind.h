@@ -5,6 +5,10 @@
  *
  *   unwind_cfa_at() -> a word -> unwind_words() -> words -> unwind_up()
  *
+ * A rule of the kind UNWIND_EPILOGUE is first made one of the others:
+ *
+ *   unwind_epilogue_at() -> a word -> unwind_epilogue()
+ *
  * Offsets are those of a hostile file, and so are all words: sums may wrap. Each step leads up the
  * stack, but those out of a leaf of arm64 and to another stack: the caller bounds their number.
  */
@@ -42,6 +46,43 @@ struct unwind_words {
 static inline __u64 unwind_code(const struct unwind_frame *frame)
 {
 	return frame->interrupted ? frame->pc : frame->pc - 1;
+}
+
+/*
+ * Where the word of instructions is that unwind_epilogue() reads. On x86-64 it ends with the five
+ * bytes that are executed next, as there may be no more: a page may end there.
+ */
+static inline __u64 unwind_epilogue_at(__u32 machine, const struct unwind_frame *frame)
+{
+	return machine == UNWIND_X86_64 ? frame->pc - 3 : frame->pc;
+}
+
+/*
+ * Makes @rule, which is of that kind, one of the others. Where a function with a frame of two words
+ * goes on to return, its instructions say where its caller is, whatever conventions its code keeps.
+ * Such is what CPython puts between two functions of Python for perf (its
+ * Python/asm_trampoline.S). Where @word holds others, members that are not 0 say how its code keeps
+ * frame pointers; 0: nothing is known.
+ */
+static inline void unwind_epilogue(__u32 machine, __u64 word, struct unwind_rule *rule)
+{
+	__u64 first = word & 0xffffffff, second = word >> 32, bytes = word >> 24;
+	int arm64 = machine == UNWIND_ARM64;
+	int pops = arm64 ? first == 0xa8c17bfd && /* ldp x29, x30, [sp], #16 */
+				   (second == 0xd65f03c0 || second == 0xd50323bf) /* ret, autiasp */
+			 : (bytes & 0xffff) == 0xc35d; /* pop %rbp; ret */
+	int adds = !arm64 && bytes == 0xc308c48348; /* add $8, %rsp; ret */
+
+	if (pops || adds)
+		*rule = (struct unwind_rule){ .kind = UNWIND_CFA,
+					      .base = UNWIND_SP,
+					      .fp_place = pops ? UNWIND_AT_CFA : UNWIND_KEPT,
+					      .ra_place = UNWIND_AT_CFA,
+					      .cfa_offset = 16,
+					      .fp_offset = pops ? -16 : 0,
+					      .ra_offset = -8 };
+	else
+		rule->kind = rule->cfa_offset ? UNWIND_CFA : UNWIND_NONE;
 }
 
 static inline __u64 unwind_base(const struct unwind_rule *rule, const struct unwind_frame *frame)

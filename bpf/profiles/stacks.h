@@ -18,6 +18,7 @@
 /* A stack that is being followed: too large for that of a program. */
 struct unwinding {
 	struct unwind_frame frame;
+	struct unwind_rule rule; /* by which its caller is found */
 	__u32 slot; /* of the process */
 	__u32 range; /* of the frame, where it is still known */
 	__u32 of_parent; /* the slot is; then what is missing in it was not missed by its owner */
@@ -84,6 +85,18 @@ static inline int unwind_by(const struct unwind_rule *rule, struct unwind_frame 
 	return unwind_up(MACHINE, rule, frame, cfa, &words);
 }
 
+/* Makes @unwinding's rule what the instructions say that its frame goes on with, if it is such. */
+static inline void epilogue_read(struct unwinding *unwinding)
+{
+	__u64 word;
+
+	if (unwinding->rule.kind != UNWIND_EPILOGUE)
+		return;
+	if (!word_read(unwind_epilogue_at(MACHINE, &unwinding->frame), &word))
+		word = 0; /* no such instructions */
+	unwind_epilogue(MACHINE, word, &unwinding->rule);
+}
+
 static inline __u32 stack_end_of(int result)
 {
 	switch (result) {
@@ -130,7 +143,9 @@ VERIFIED_ALONE int stack_step(struct unwinding *unwinding)
 	rule = bpf_map_lookup_elem(&unwind_rules, &index);
 	if (!rule)
 		return STACK_NO_RULE;
-	result = unwind_by(rule, &unwinding->frame);
+	unwinding->rule = *rule;
+	epilogue_read(unwinding);
+	result = unwind_by(&unwinding->rule, &unwinding->frame);
 	return result == UNWIND_ON ? -1 : (int)stack_end_of(result);
 }
 

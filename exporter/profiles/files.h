@@ -41,6 +41,7 @@ struct file {
 	bool tried; /* it was asked for */
 	bool names_as_linked; /* demangling them takes too long */
 	bool generated; /* it stands for code of a process (profiles/generated.h) */
+	bool map_denied; /* then: its names may not be read */
 	uint32_t users; /* processes */
 	uint64_t released_ns; /* when the last one went */
 	UT_hash_handle hh;

@@ -10,22 +10,25 @@
 #define NO_DEVICE \
 	UINT32_MAX /* of no file: numbers of devices are shorter (include/linux/kdev_t.h) */
 
-static int table_make(bool followed, struct unwind_table *table)
+static int table_make(enum generator generator, bool told, struct unwind_table *table)
 {
-	const struct unwind_rule rule = generator_rule();
+	const struct unwind_rule rule = generator_rule(generator != GENERATOR_CPYTHON);
 
-	return followed ? unwind_table_of_rule(&rule, table) : 0;
+	return generator != GENERATOR_HOTSPOT || told ? unwind_table_of_rule(&rule, table) : 0;
 }
 
-static void file_settle(struct files *files, struct file *file, bool followed)
+static void file_settle(struct files *files, struct file *file, enum generator generator, bool told)
 {
 	_cleanup_(unwind_table_free) struct unwind_table table = { 0 };
+	bool followed;
 
 	file->tried = true;
 	file->program.end = PROGRAM_ADDRESS_END; /* it may be anywhere */
+	if (table_make(generator, told, &table))
+		return;
+	followed = table.rows_len;
 	file->path = strdup(followed ? GENERATED_NAME : GENERATED_NAME_UNFOLLOWED);
-	if (!table_make(followed, &table))
-		files_settle(files, file, &table);
+	files_settle(files, file, &table);
 }
 
 static struct file *file_use(struct files *files, const struct tree_process *process,
@@ -40,7 +43,7 @@ static struct file *file_use(struct files *files, const struct tree_process *pro
 	struct file *file = generator == GENERATOR_NONE ? NULL : files_use_generated(files, &key);
 
 	if (file && !file->tried)
-		file_settle(files, file, generator == GENERATOR_V8 || told);
+		file_settle(files, file, generator, told);
 	return file;
 }
 
@@ -53,7 +56,15 @@ struct tree_process generated_process(const struct file *file)
 	};
 }
 
-/* What of its files generates code. Where both do, Java's may have no frame pointers. */
+const char *generated_name(const struct file *file)
+{
+	return file->map_denied ? GENERATED_NAME_DENIED : file->path;
+}
+
+/*
+ * What of its files generates code. Where several do, Java's may have no frame pointers; what is
+ * Python's is known in all others as well.
+ */
 static enum generator generator_of(struct file *const *range_files, size_t len)
 {
 	enum generator found = GENERATOR_NONE;

@@ -17,9 +17,13 @@
 /* What its functions are called as long as nothing names them. */
 #define GENERATED_NAME "[jit]"
 #define GENERATED_NAME_UNFOLLOWED "[jit_without_frame_pointers]"
+#define GENERATED_NAME_DENIED "[jit_map_unreadable]"
 
 /* The process that @file, which stands for what it generates, is of: number, begin and exec. */
 struct tree_process generated_process(const struct file *file);
+
+/* What functions of @file, which has a path, are called that have no names. */
+const char *generated_name(const struct file *file);
 
 /*
  * What a process has mapped of no file, of its @len @ranges, is of the file of what it generates,

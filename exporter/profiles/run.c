@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "kernel/clocks.h"
+#include "profiles/generated.h"
 
 #define LATE_NS (100 * NS_PER_MS) /* for the last samples, where a set cannot be read at once */
 #define PERIOD_NS (NS_PER_S / CLOCK_HZ)
@@ -59,7 +60,7 @@ static void frame_label(struct profiler_run *run, uint64_t frame, const char *te
 	if (text) {
 		recording_name(run->recording, frame, text);
 	} else if (file && file->generated && file->path) {
-		recording_name(run->recording, frame, file->path);
+		recording_name(run->recording, frame, generated_name(file));
 	} else if (begin && file && file->path) {
 		snprintf(label, sizeof(label), "%s+%#llx", text_base_name(file->path),
 			 (unsigned long long)begin);

@@ -233,7 +233,7 @@ static bool opener_answered(struct survey *survey, uint64_t now_ns)
 	else if (survey->step == SURVEY_FILE)
 		file_miss(survey, r, now_ns);
 	else if (survey->step == SURVEY_PERF_MAP)
-		wish_map_take(survey, r ? -1 : TAKE_FD(fd), now_ns);
+		wish_map_take(survey, r ? r : TAKE_FD(fd), now_ns);
 	return r != -EPIPE;
 }
 

@@ -133,13 +133,15 @@ void wish_names_fail(struct survey *survey, int error)
 
 void wish_map_take(struct survey *survey, int given, uint64_t now_ns)
 {
-	_cleanup_(cleanup_close) int fd = given;
+	_cleanup_(cleanup_close) int fd = given < 0 ? -1 : given;
 	struct file *file;
 
 	survey->step = SURVEY_RESTS;
 	if (!survey->asked || survey->asked != survey->wish)
 		return; /* it was given up */
 	file = files_at(&survey->files, survey->wish->file);
+	if (file)
+		file->map_denied = given == -EACCES;
 	if (fd >= 0 && file && file->generated) {
 		cleanup_close(&file->fd);
 		file->fd = TAKE_FD(fd);

@@ -16,7 +16,7 @@
  */
 void wish_ask(struct survey *survey, uint64_t now_ns);
 
-/* The perf map, which is taken over; -1: there is none, and it is the one that there was. */
+/* The perf map, which is taken over; negative: why there is none, and it is the one there was. */
 void wish_map_take(struct survey *survey, int given, uint64_t now_ns);
 
 /* The names; or an error, in place of them. */

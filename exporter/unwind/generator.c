@@ -19,6 +19,8 @@ static const struct {
 	{ "_ZN2v86Script3RunENS_5LocalINS_7ContextEEE", GENERATOR_V8 },
 	/* Tells debuggers where the JVM has what. */
 	{ "gHotSpotVMStructs", GENERATOR_HOTSPOT },
+	/* Since 3.12, which is also the first that generates something. */
+	{ "PyUnstable_WritePerfMapEntry", GENERATOR_CPYTHON },
 };
 #define EXPORTED_LEN (sizeof(exported) / sizeof(exported[0]))
 
@@ -64,10 +66,12 @@ enum generator generator_find(const struct elf_image *image)
 
 /* --- the builtins of V8 ---------------------------------------------------------------------- */
 
-struct unwind_rule generator_rule(void)
+struct unwind_rule generator_rule(bool frame_pointers)
 {
+	if (!frame_pointers)
+		return (struct unwind_rule){ .kind = UNWIND_EPILOGUE };
 	return (struct unwind_rule){
-		.kind = UNWIND_CFA,
+		.kind = UNWIND_EPILOGUE,
 		.base = UNWIND_FP,
 		.fp_place = UNWIND_AT_CFA,
 		.ra_place = UNWIND_AT_CFA,

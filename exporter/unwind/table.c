@@ -115,7 +115,7 @@ static int rows_by_steps(struct make *make, const struct frames_common *common,
 
 static int rows_by_frame_pointer(struct make *make, const struct frames_function *function)
 {
-	const struct unwind_rule rule = generator_rule();
+	const struct unwind_rule rule = generator_rule(true);
 
 	return row_add_rule(make, &rule, function->begin);
 }

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "unwind/generator.h"
 #include "unwind/table.h"
 #include "fuzz.h"
 
 static void check_rule(const struct unwind_rule *rule)
 {
+	const struct unwind_rule builtin = generator_rule(true); /* of V8 */
 	static const struct unwind_rule none, end = { .kind = UNWIND_END },
 					      signal = { .kind = UNWIND_SIGNAL },
 					      other_stack = { .kind = UNWIND_SWITCH };
@@ -22,6 +24,7 @@ static void check_rule(const struct unwind_rule *rule)
 	MUST(rule->kind != UNWIND_SIGNAL || memcmp(rule, &signal, sizeof(signal)) == 0);
 	MUST(rule->kind != UNWIND_SWITCH || memcmp(rule, &other_stack, sizeof(other_stack)) == 0);
 	MUST(rule->kind != UNWIND_CFA || !rule->cfa_add);
+	MUST(rule->kind != UNWIND_EPILOGUE || memcmp(rule, &builtin, sizeof(builtin)) == 0);
 	MUST(rule->kind != UNWIND_PLT || (rule->cfa_add >= 0 && rule->cfa_add < 16));
 }
 

@@ -100,6 +100,10 @@ class Profile:
     def calling(self, *names):
         return self.where(lambda stack: stack.calls(*names))
 
+    def naming(self, part):
+        """Samples of stacks that have a function whose name has @part in it."""
+        return self.where(lambda stack: any(part in frame for frame in stack.frames))
+
     def waits(self, *names, states=None):
         """(how many, seconds) on stacks that call these; of pprof's format, and of waits."""
         found = [
@@ -261,6 +265,20 @@ def shares(before, after):
     """What a burner's counts (Service.ask()) have grown by, as shares of all."""
     grown = {key: after[key] - before[key] for key in before}
     return {key: value / sum(grown.values()) for key, value in grown.items()}
+
+
+def expect_shares(profile, before, after, functions, least=0.95, count=Profile.calling):
+    """
+    @functions: each one's name by the burner's count of it, which tells its true share of what they
+    take together; or a part of it, with Profile.naming as @count. @least: their share of all samples.
+    """
+    true = shares({key: before[key] for key in functions}, after)
+    found = {key: count(profile, name) for key, name in functions.items()}
+    of_all = sum(found.values())
+    off = {key: round(sigmas_off(found[key], of_all, true[key]), 1) for key in functions}
+    print(f"samples {profile.samples}, found {found}, true {true}, off by {off}")
+    assert at_least(of_all, profile.samples, least), profile.stacks
+    assert max(map(abs, off.values())) < SIGMAS, off
 
 
 def build_id(path):

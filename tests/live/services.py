@@ -180,16 +180,15 @@ class Service(Process):
     def __init__(self, program, *, name=None, port=None, prefix=(), **options):
         self.path = program if isinstance(program, Path) else own_copy(program, name)
         self.name = self.path.name
-        super().__init__(
-            [*prefix, self.path, *_arguments(port=port or free_port(), **options)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self.begin([*prefix, self.path, *_arguments(port=port or free_port(), **options)])
+
+    def begin(self, command, **options):
+        pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        super().__init__(command, **pipe, **options)
         words = self.process.stdout.readline().split()
         if not words or words[0] != "ready":
             self.stop()
-            raise AssertionError(f"{program} did not start: {words}")
+            raise AssertionError(f"{self.name} did not start: {words}")
         self.port = int(words[1])
 
     def ask(self, command):
@@ -203,6 +202,17 @@ class Service(Process):
             if line == ["ok"]:
                 return answer
             answer[line[0]] = int(line[1])
+
+
+class Burner(Service):
+    """A burner of another language, by its @command; @name: of its workload, that of the program."""
+
+    def __init__(self, command, *, name=None, **environment):
+        self.name = name or Path(command[0]).name
+        others = {name: text for name, text in os.environ.items() if "JAVA" not in name}
+        SCRATCH.mkdir(parents=True, exist_ok=True)
+        # V8 leaves a log where it runs, if it tells of functions that are not compiled.
+        self.begin(command, env={**others, **environment}, cwd=SCRATCH)
 
 
 class Load(Process):

@@ -17,7 +17,7 @@ import profiles
 from databases import POSTGRESQL, PostgreSQL
 from exporter import bound
 from prometheus import Prometheus
-from profiles import HZ, SIGMAS, at_least, begun, sigmas_off, take, take_pprof, wait_until_read
+from profiles import HZ, SIGMAS, at_least, begun, expect_shares, take, take_pprof, wait_until_read
 from servers import HttpLoad
 from services import (
     WORKLOADS,
@@ -54,22 +54,6 @@ def in_source(path, name):
 
 
 # --- how often, and where ---------------------------------------------------------------------------
-
-
-def expect_shares(profile, before, after, functions, least=0.95):
-    """
-    @functions: what each count of the program is called. It is a sample of all slices, of which the
-    program has measured each. @least: their share of all samples.
-    """
-    true = profiles.shares(before, after)
-    of_all = sum(profile.calling(name) for name in functions.values())
-    assert at_least(of_all, profile.samples, least), profile.stacks
-    off = {
-        name: round(sigmas_off(profile.calling(name), of_all, true[key]), 1)
-        for key, name in functions.items()
-    }
-    print(f"samples {profile.samples}, true {true}, off by {off}")
-    assert max(map(abs, off.values())) < SIGMAS, off
 
 
 @pytest.mark.parametrize("program", ["burner", "burner_static"])

@@ -13,27 +13,13 @@ from pathlib import Path
 import pytest
 
 import profiles
-from profiles import SIGMAS, at_least, sigmas_off, take, wait_until_read
-from services import SCRATCH, Process, Service, own_java, unique_name
+from profiles import SIGMAS, Profile, at_least, expect_shares, sigmas_off, take, wait_until_read
+from services import SCRATCH, Burner, own_java, unique_name
 
 SOURCES = Path(__file__).parent.parent / "workloads"
 COMPLETE = 0.98
 JIT, UNFOLLOWED = "[jit]", "[jit_without_frame_pointers]"
 KEEPS, KEEPS_NOT = "-XX:+PreserveFramePointer", "-XX:-PreserveFramePointer"
-
-
-class Burner(Service):
-    """A burner of another language, by its @command: says `ready PORT`, obeys ask()."""
-
-    def __init__(self, command, **environment):
-        pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        others = {name: text for name, text in os.environ.items() if "JAVA" not in name}
-        # V8 leaves a log where it runs, if it tells of functions that are not compiled.
-        Process.__init__(self, command, env={**others, **environment}, cwd=SCRATCH, **pipe)
-        self.name = Path(command[0]).name
-        words = self.process.stdout.readline().split()
-        assert words and words[0] == "ready", f"{self.name} did not start: {words}"
-        self.port = int(words[1])
 
 
 # As in a container: process 1 of its own, with a folder for its /tmp.
@@ -135,23 +121,6 @@ def perf_map(burner):
         path.unlink(missing_ok=True)
 
 
-def calling(profile, name):
-    """Samples of stacks that have a function whose name has this in it."""
-    return profile.where(lambda stack: any(name in frame for frame in stack.frames))
-
-
-def expect_named_shares(profile, before, after, least=0.95):
-    """As expect_shares(): the three functions have the shares of time that the program has measured."""
-    before, after = ({key: counts[key] for key in BURNS} for counts in (before, after))
-    true = profiles.shares(before, after)
-    found = {key: calling(profile, name) for key, name in BURNS.items()}
-    of_all = sum(found.values())
-    off = {key: round(sigmas_off(found[key], of_all, true[key]), 1) for key in BURNS}
-    print(f"samples {profile.samples}, found {found}, true {true}, off by {off}")
-    assert at_least(of_all, profile.samples, least), profile.stacks
-    assert max(map(abs, off.values())) < SIGMAS, off
-
-
 # V8 compiles what runs often, and calls go into their callers.
 NAMED = ["--perf-basic-prof", "--interpreted-frames-native-stack", "--no-turbo-inlining"]
 
@@ -168,9 +137,9 @@ def test_functions_of_node_have_their_names_and_shares_of_time(profiling, start,
         profile.expect_complete(COMPLETE)
         spent = sum(after.values()) - sum(before.values())
         native = (after["native_ns"] - before["native_ns"]) / spent
-        expect_named_shares(profile, before, after, least=0.9 * (1 - native))
+        expect_shares(profile, before, after, BURNS, 0.9 * (1 - native), Profile.naming)
         spins = profile.where(lambda stack: "spin" in stack.frames[-1])
-        burns = sum(calling(profile, name) for name in BURNS.values())
+        burns = sum(profile.naming(name) for name in BURNS.values())
         assert at_least(spins, burns, 0.8)
 
 
@@ -185,12 +154,12 @@ def test_functions_of_java_have_their_names_and_shares_of_time(profiling, start)
             command = ["jcmd", str(burner.pid), "Compiler.perfmap"]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             profile = take(profiling, 1, workload=workload)
-            return sum(calling(profile, name) for name in BURNS.values()) >= 0.97 * profile.samples
+            return sum(map(profile.naming, BURNS.values())) >= 0.97 * profile.samples
 
         profiles.wait_until(is_named, 60, "its functions have no names")
         before = burner.ask("stats")
         profile = take(profiling, 3, workload=workload)
-        expect_named_shares(profile, before, burner.ask("stats"))
+        expect_shares(profile, before, burner.ask("stats"), BURNS, count=Profile.naming)
         profile.expect_complete(COMPLETE)
 
 
@@ -201,7 +170,7 @@ def test_a_perf_map_of_another_user_names_nothing(profiling, start):
     with perf_map(burner) as path:
         path.write_text("0 7fffffffffff a_lie\n")
         os.chown(path, 12345, 12345)
-        assert not calling(take(profiling, 1, workload=workload), "a_lie")
+        assert not take(profiling, 1, workload=workload).naming("a_lie")
         os.chown(path, 0, 0)
         profile = take(profiling, 1, workload=workload)
         assert profile.calling("a_lie") >= 0.9 * profile.calling("Builtins_JSEntry") > 20

@@ -66,6 +66,7 @@ struct script {
 	volatile uint64_t only; /* inode that `file` is about; 0: all */
 	volatile enum generator generator; /* that all files are */
 	volatile bool perf_map; /* all processes have one */
+	volatile int map_error; /* else: -ENOENT, if 0 */
 	volatile bool frame_pointers; /* all processes were told to keep them */
 	volatile bool demangles_long; /* the parser hangs when it is to demangle names */
 	volatile bool held; /* the parser waits with its answers */
@@ -133,9 +134,10 @@ static inline int script_open(struct helper_work *work, void *asked, void *answe
 		    question->what == OPENER_PERF_MAP ? SCRIPT_PERF_MAP : question->inode,
 		    question->pid);
 	if (question->what == OPENER_PERF_MAP)
-		return script->file       ? script_fault(script->file, answer, sizeof(*question))
-		       : script->perf_map ? script_file(0, work, answer)
-					  : -ENOENT;
+		return script->file        ? script_fault(script->file, answer, sizeof(*question))
+		       : script->perf_map  ? script_file(0, work, answer)
+		       : script->map_error ? script->map_error
+					   : -ENOENT;
 	if (file && script->only && question->inode != script->only)
 		fault = SCRIPT_NONE;
 	if (fault != SCRIPT_NONE && fault != SCRIPT_LIE)

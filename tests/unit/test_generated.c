@@ -50,7 +50,7 @@ static const struct unwind_rule *rule_of(const struct surveying *surveying, cons
 						: NULL;
 }
 
-Test(generated, is_followed_where_it_keeps_frame_pointers)
+Test(generated, is_followed_where_its_frames_are_known)
 {
 	static const struct {
 		enum generator generator;
@@ -58,11 +58,12 @@ Test(generated, is_followed_where_it_keeps_frame_pointers)
 	} cases[] = {
 		{ GENERATOR_NONE, true, false, false },  { GENERATOR_V8, false, true, true },
 		{ GENERATOR_V8, true, true, true },      { GENERATOR_HOTSPOT, false, true, false },
-		{ GENERATOR_HOTSPOT, true, true, true },
+		{ GENERATOR_HOTSPOT, true, true, true }, { GENERATOR_CPYTHON, false, true, true },
 	};
-	const struct unwind_rule rule = generator_rule();
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct unwind_rule rule = generator_rule(cases[i].generator !=
+							       GENERATOR_CPYTHON);
 		struct surveying *surveying = surveying_of(cases[i].generator, cases[i].told, 1);
 		const struct file *file = surveying_file(surveying, 0, 1);
 
@@ -173,6 +174,24 @@ Test(generated, has_the_names_of_its_perf_map)
 	wish_run(&naming);
 	expect_name(&naming);
 	cr_expect_eq(script_times(&script->parser, PARSER_NAMES), 0);
+	surveying_free(naming.surveying);
+}
+
+Test(generated, is_called_by_the_reason_that_it_has_no_names)
+{
+	struct asking naming = { .surveying = surveying_of(GENERATOR_V8, false, 1) };
+	const struct file *file = surveying_file(naming.surveying, 0, 1);
+
+	wish_run(&naming);
+	cr_expect_str_eq(generated_name(file), GENERATED_NAME);
+	naming.surveying->script->map_error = -EACCES;
+	wish_run(&naming);
+	cr_expect_eq(naming.wish.result, -ENOENT);
+	cr_expect_str_eq(generated_name(file), GENERATED_NAME_DENIED);
+	naming.surveying->script->perf_map = true;
+	wish_run(&naming);
+	expect_name(&naming);
+	cr_expect_str_eq(generated_name(file), GENERATED_NAME);
 	surveying_free(naming.surveying);
 }
 

@@ -13,6 +13,7 @@
 
 #define V8 "_ZN2v86Script3RunENS_5LocalINS_7ContextEEE"
 #define HOTSPOT "gHotSpotVMStructs"
+#define CPYTHON "PyUnstable_WritePerfMapEntry"
 #define TEXT 0x800U /* that .text begins at */
 #define FUNCTION 0x1000U /* the only one that frame information tells of; 16 bytes */
 #define GAP (256U << 10)
@@ -105,7 +106,7 @@ static struct unwind_table made_of(const struct image *image)
 
 static void expect_builtins(const struct unwind_table *table, uint64_t address, bool builtins)
 {
-	const struct unwind_rule rule = generator_rule(), none = { 0 };
+	const struct unwind_rule rule = generator_rule(true), none = { 0 };
 
 	cr_expect_arr_eq(unwind_table_find(table, address), builtins ? &rule : &none, sizeof(rule),
 			 "%#lx", address);
@@ -120,6 +121,8 @@ Test(generator, is_known_by_what_it_exports)
 	} cases[] = {
 		{ V8, TEXT_SECTION, GENERATOR_V8 },
 		{ HOTSPOT, TEXT_SECTION, GENERATOR_HOTSPOT },
+		{ CPYTHON, TEXT_SECTION, GENERATOR_CPYTHON },
+		{ CPYTHON, SHN_UNDEF, GENERATOR_NONE },
 		{ V8, SHN_UNDEF, GENERATOR_NONE },
 		{ HOTSPOT, SHN_UNDEF, GENERATOR_NONE },
 		{ HOTSPOT "x", TEXT_SECTION, GENERATOR_NONE },
@@ -189,6 +192,7 @@ Test(generator, leaves_alone_what_is_none)
 	struct image others[] = {
 		image_with("other", TEXT_SECTION, 2 * GAP),
 		image_with(HOTSPOT, TEXT_SECTION, 2 * GAP),
+		image_with(CPYTHON, TEXT_SECTION, 2 * GAP),
 		image_with(V8, SHN_UNDEF, 2 * GAP),
 		image_with(V8, TEXT_SECTION, FUNCTION + 16 + GAP - 1 - TEXT),
 	};
