@@ -87,7 +87,7 @@ CALLED_BACK = {
     # Rows of a table.
     "exporter/base/command.h": "run",
     "exporter/base/flag.h": "set show",
-    "exporter/features/feature.h": "open close collect show show_self maps fold retire try",
+    "exporter/features/feature.h": "open close collect show show_self maps fold retire try helper_holds",
     "exporter/kernel/plan.h": "size fill",
     "exporter/kernel/sizes.h": "entries",
     "exporter/kernel/objects.h": "destroy",

@@ -36,7 +36,7 @@ static int helpers_start(const struct confinement *confinement,
 		.sandbox = confinement->sandbox,
 	};
 	struct features_failure failure;
-	int r = features_help(features, wanted, &helper, &failure);
+	int r = features_help(features, wanted, &helper, options->settings, &failure);
 
 	if (r)
 		log_error(log, "cannot start the process %s of the feature %s: %s",
@@ -112,7 +112,7 @@ int confine_enter(struct confinement *confinement, struct kernel *kernel,
 		needs[needs_len++] = more;
 		keep |= capabilities_of_feature(features, id, more, keep);
 	}
-	r = capabilities_drop(keep, &confinement->user);
+	r = capabilities_drop(keep, 0, &confinement->user);
 	if (r) {
 		log_error(log, "cannot give up privileges%s%s: %s",
 			  *confinement->user.name ? " and become " : "", confinement->user.name,

@@ -20,6 +20,7 @@ struct confine_options {
 	const char *user; /* to become; NULL: keep the present one */
 	enum sandbox_mode sandbox;
 	const char *proc_root; /* borrowed while the namer lives */
+	void *const *settings; /* of each feature; borrowed while its helpers start */
 };
 
 struct confinement {

@@ -104,6 +104,7 @@ int measuring_open(struct measuring *measuring, const struct config *config, con
 		.user = config->user,
 		.sandbox = config->sandbox,
 		.proc_root = proc_root,
+		.settings = config->settings,
 	};
 	r = descriptors_check(measuring);
 	if (!r)

@@ -41,6 +41,7 @@ struct profile_settings {
 	uint64_t seconds;
 	const char *output; /* NULL: for people, on standard output */
 	const char *sandbox; /* as of the exporter; NULL: its default */
+	bool private_maps;
 };
 
 struct taking {
@@ -173,11 +174,14 @@ static int config_make(struct config *config, const struct profile_settings *set
 	char program[] = "workload_exporter", on[] = "--collector.profiles";
 	char off[] = "--no-collector.requests", level[] = "--log.level=warn";
 	char own[64] = "";
-	char *argv[6] = { program, on, level };
+	char private_maps[] = "--profiles.private-perf-maps";
+	char *argv[7] = { program, on, level };
 	int argc = 3;
 
 	if (settings->type == PROFILE_CPU)
 		argv[argc++] = off; /* which tell waits for work from others */
+	if (settings->private_maps)
+		argv[argc++] = private_maps;
 	if (settings->sandbox) {
 		snprintf(own, sizeof(own), "--security.sandbox=%s", settings->sandbox);
 		argv[argc++] = own;
@@ -343,6 +347,10 @@ static const struct flag profile_flags[] = {
 	COMMAND_FLAG("output", "FILE", NULL,
 		     FLAG_LETTER('o', FLAG_TEXT(profile_settings, output, "a path")),
 		     "Write it to FILE, for go tool pprof, instead of showing it."),
+	COMMAND_FLAG(
+		"profiles.private-perf-maps", NULL, NULL,
+		FLAG_SWITCH(profile_settings, private_maps),
+		"As of the exporter: read names of functions also where only their owner may."),
 	COMMAND_FLAG("security.sandbox", "MODE", NULL,
 		     FLAG_TEXT(profile_settings, sandbox, "a mode"),
 		     "As of the exporter: on, log or off."),
@@ -358,8 +366,7 @@ const struct command command_profile = {
 		"ones, and a flame graph; or writes a profile for go tool pprof. Loads what it "
 		"needs by itself "
 		"and removes\n"
-		"it again: no exporter has to run. Names of C++ and Rust are mangled: c++filt "
-		"undoes it.\n",
+		"it again: no exporter has to run.\n",
 	.exit_codes = "0 the profile was taken, 1 it was not (standard error says why), 64 wrong "
 		      "arguments,\n"
 		      "71 out of memory, 74 the answer could not be written.\n",

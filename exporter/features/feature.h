@@ -83,6 +83,8 @@ struct feature {
 	 * last, where it is not full.
 	 */
 	const struct helper_kind *helpers[FEATURE_HELPERS_MAX];
+	/* Capabilities that one of @kind holds besides (helper_options), as @settings want. */
+	uint64_t (*helper_holds)(const struct helper_kind *kind, const void *settings);
 
 	/*
 	 * Also called where the feature is off: another one may have made its tables. 0; then

@@ -52,10 +52,12 @@ struct features_failure {
 
 /*
  * Starts the helpers of the features in @wanted, into zeroed @features: before anything is loaded.
- * @options: all but the kind. 0; -errno with @failure: then some may run, which close ends.
+ * @options: all but the kind; @settings: of each feature. 0; -errno with @failure: then some may
+ * run, which close ends.
  */
 int features_help(struct features *features, unsigned int wanted,
-		  const struct helper_options *options, struct features_failure *failure);
+		  const struct helper_options *options, void *const *settings,
+		  struct features_failure *failure);
 
 /*
  * Opens those that are on, and those whose tables are there; @settings is that of each. 0 or

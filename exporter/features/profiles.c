@@ -17,6 +17,7 @@
 #include "profiles/page.h"
 #include "profiles/parser.h"
 #include "profiles/profiler.h"
+#include "security/privileges.h"
 
 struct profiles {
 	struct profiler *profiler;
@@ -24,7 +25,7 @@ struct profiles {
 };
 
 struct profiles_settings {
-	bool lock_sites;
+	bool lock_sites, private_maps;
 };
 
 static const struct flag profiles_flags[] = {
@@ -33,11 +34,35 @@ static const struct flag profiles_flags[] = {
 	     "which places in their code services wait for locks.",
 	     "A function, an offset in it and its file are the label `site` of "
 	     "`workload_lock_site_wait_seconds_total`."),
+	FLAG("profiles.private-perf-maps", NULL, NULL, FLAG_SWITCH(profiles_settings, private_maps),
+	     "With --collector.profiles: read names of functions\n"
+	     "also where only their owner may, as of Python. One\n"
+	     "process keeps CAP_DAC_READ_SEARCH for that.",
+	     "Who may take profiles then reads them; and the process `opener` "
+	     "[could read every file](#what-is-left-after-the-start)."),
 };
 
 static unsigned int profiled_entries(const struct map_sizes *sizes)
 {
 	return sizes->cpus;
+}
+
+static void settings_check(const struct profiles_settings *settings, const struct feature_env *env)
+{
+	struct privileges mine = { 0 };
+
+	if (!env->on && settings->lock_sites)
+		log_warn(env->log, "--profiles.lock-sites: there are none without profiles "
+				   "(--collector.profiles)");
+	if (!env->on && settings->private_maps)
+		log_warn(env->log, "--profiles.private-perf-maps: nothing is read without profiles "
+				   "(--collector.profiles)");
+	if (!env->on || !settings->private_maps)
+		return;
+	privileges_read(env->proc_root, &mine);
+	if (!privileges_have(&mine, CAP_DAC_READ_SEARCH))
+		log_warn(env->log, "--profiles.private-perf-maps: none can be read: "
+				   "start with CAP_DAC_READ_SEARCH");
 }
 
 static int profiles_open(const struct feature_env *env, void **state)
@@ -55,9 +80,8 @@ static int profiles_open(const struct feature_env *env, void **state)
 	struct profiles *profiles;
 	int r;
 
-	if (!env->on && own.lock_sites)
-		log_warn(env->log, "--profiles.lock-sites: there are none without profiles "
-				   "(--collector.profiles)");
+	if (settings)
+		settings_check(settings, env);
 	if (!env->on)
 		return -ENOENT;
 	profiles = calloc(1, sizeof(*profiles));
@@ -146,6 +170,13 @@ static const struct needs profiles_needs = {
 	.descriptors = 2 * FILES_MAX + 512, /* and of a clock for each CPU */
 };
 
+static uint64_t profiles_helper_holds(const struct helper_kind *kind, const void *settings)
+{
+	const struct profiles_settings *own = settings;
+
+	return kind == &opener_kind && own->private_maps ? CAPABILITY(CAP_DAC_READ_SEARCH) : 0;
+}
+
 extern const struct feature feature_profiles;
 
 #define PRIVATE_LATER                                                                             \
@@ -189,6 +220,7 @@ const struct feature feature_profiles = {
 	.routes = profiles_routes,
 	.routes_len = COUNT(profiles_routes),
 	.helpers = { &opener_kind, &parser_kind },
+	.helper_holds = profiles_helper_holds,
 	.open = profiles_open,
 	.close = profiles_close,
 	.show = profiles_show,

@@ -75,8 +75,9 @@ void features_plan(struct loader_options *options, unsigned int wanted)
 	options->wanted = wanted;
 }
 
-static int feature_help(const struct feature *feature, struct helper **helpers,
-			const struct helper_options *options, struct features_failure *failure)
+static int feature_help(const struct feature *feature, const void *settings,
+			struct helper **helpers, const struct helper_options *options,
+			struct features_failure *failure)
 {
 	int r = 0;
 
@@ -84,6 +85,8 @@ static int feature_help(const struct feature *feature, struct helper **helpers,
 		struct helper_options own = *options;
 
 		own.kind = feature->helpers[i];
+		if (feature->helper_holds && settings)
+			own.held = feature->helper_holds(own.kind, settings);
 		r = helper_start(&own, &helpers[i]);
 		if (r)
 			*failure = (struct features_failure){ feature, own.kind };
@@ -92,14 +95,15 @@ static int feature_help(const struct feature *feature, struct helper **helpers,
 }
 
 int features_help(struct features *features, unsigned int wanted,
-		  const struct helper_options *options, struct features_failure *failure)
+		  const struct helper_options *options, void *const *settings,
+		  struct features_failure *failure)
 {
 	int r = 0;
 
 	for (size_t id = 0; !r && id < features_len; id++)
 		if (wanted & 1U << id)
-			r = feature_help(features_table[id], features->helpers[id], options,
-					 failure);
+			r = feature_help(features_table[id], settings[id], features->helpers[id],
+					 options, failure);
 	return r;
 }
 

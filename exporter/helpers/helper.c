@@ -48,15 +48,23 @@ static int descriptors_close(int one, int other)
 }
 
 static const struct sandbox_call passing_calls[] = { HELPER_PASSING_CALLS };
+static const struct sandbox_call raising_calls[] = { SANDBOX_ANY(SYS_capget),
+						     SANDBOX_ANY(SYS_capset) };
+static const struct needs raising = { .calls = raising_calls, .calls_len = COUNT(raising_calls) };
 static const struct needs passing = { .calls = passing_calls, .calls_len = COUNT(passing_calls) };
 
 /* What a worker may do its keeper may do as well: both filters are asked. */
 static int enter(const struct process *process, enum sandbox_role role)
 {
-	const struct needs *const needs[] = { &passing, NULL };
-	bool passes = helper_passes(process->options->kind);
+	const struct helper_options *options = process->options;
+	const struct needs *needs[3] = { NULL };
+	size_t len = 0;
 
-	return sandbox_enter(role, process->options->sandbox, passes ? needs : NULL);
+	if (helper_passes(options->kind))
+		needs[len++] = &passing;
+	if (options->held)
+		needs[len++] = &raising;
+	return sandbox_enter(role, options->sandbox, needs);
 }
 
 static int limit(const struct process *process)
@@ -74,7 +82,7 @@ static int give_up(const struct process *process)
 	if (options->kind->niceness)
 		setpriority(PRIO_PROCESS, 0, options->kind->niceness);
 	prctl(PR_SET_NAME, options->kind->name);
-	return capabilities_drop(options->kind->capabilities, options->user);
+	return capabilities_drop(options->kind->capabilities, options->held, options->user);
 }
 
 static int question_answer(const struct process *process, struct helper_message *question, int fd)
@@ -85,6 +93,7 @@ static int question_answer(const struct process *process, struct helper_message 
 		.arg = process->options->arg,
 		.scratch = process->scratch,
 		.shared = process->shared,
+		.held = process->options->held,
 		.fd = fd,
 		.answer_fd = -1,
 	};

@@ -40,6 +40,7 @@ struct helper_work {
 	const void *arg; /* of the options */
 	void *scratch; /* scratch_bytes, zeros at first: the same with each question */
 	void *shared; /* shared_bytes; hostile, and may change meanwhile */
+	uint64_t held; /* of the options */
 	int fd; /* that came with the question, and is closed after the call; -1: none */
 	int answer_fd; /* -1; what is put here goes with the answer, if there is one, and is closed
 			*/
@@ -75,6 +76,7 @@ struct helper_options {
 	const struct helper_kind *kind; /* borrowed while the helper lives */
 	const void *arg; /* of `answer` */
 	const struct user *user; /* that it becomes; only while starting */
+	uint64_t held; /* capabilities besides those of the kind, for capability_raise() */
 	enum sandbox_mode sandbox;
 };
 

@@ -300,12 +300,35 @@ static bool file_is_older(const struct stat *stat, const char *proc_root, uint64
 	return changed_ns > begun_ns - timens.boottime_ns + (int64_t)FILE_CLOCK_NS;
 }
 
-static int perf_map_answer(int dir_fd, const char *proc_root,
-			   const struct opener_question *question, int *out_fd)
+/* *@denied: it is not ours to read, and was opened all the same. */
+static int perf_map_open(struct helper_work *work, int dir_fd, const char *name, bool *denied)
+{
+	int fd = maps_open_below(dir_fd, "tmp", name);
+
+	*denied = fd == -EACCES && work->held & CAPABILITY(CAP_DAC_READ_SEARCH);
+	if (!*denied || capability_raise(CAP_DAC_READ_SEARCH, true))
+		return fd;
+	fd = maps_open_below(dir_fd, "tmp", name);
+	capability_raise(CAP_DAC_READ_SEARCH, false);
+	return fd;
+}
+
+/*
+ * Whether the process has written it, or root for it, and not another user of its machine. What
+ * only root may read, the process may have mounted there.
+ */
+static bool perf_map_is_own(const struct stat *stat, uint32_t uid, bool denied)
+{
+	return stat->st_uid == uid || (!stat->st_uid && !denied);
+}
+
+static int perf_map_answer(struct helper_work *work, int dir_fd,
+			   const struct opener_question *question)
 {
 	_cleanup_(cleanup_close) int fd = -1;
 	char name[32];
 	struct stat stat;
+	bool denied;
 	uint32_t uid;
 	pid_t pid;
 	int r = proc_own_number_read(dir_fd, &pid);
@@ -315,16 +338,16 @@ static int perf_map_answer(int dir_fd, const char *proc_root,
 	if (r)
 		return r;
 	snprintf(name, sizeof(name), "perf-%d.map", (int)pid);
-	fd = maps_open_below(dir_fd, "tmp", name);
+	fd = perf_map_open(work, dir_fd, name, &denied);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &stat))
 		return -errno;
-	if (stat.st_uid && stat.st_uid != uid)
-		return -EPERM; /* another user of the process's machine has written it */
-	if (question->start_ns && file_is_older(&stat, proc_root, question->start_ns))
+	if (!perf_map_is_own(&stat, uid, denied))
+		return denied ? -EACCES : -EPERM;
+	if (question->start_ns && file_is_older(&stat, work->arg, question->start_ns))
 		return -ESTALE;
-	*out_fd = TAKE_FD(fd);
+	work->answer_fd = TAKE_FD(fd);
 	return 0;
 }
 
@@ -341,7 +364,7 @@ static int question_answer(struct helper_work *work, void *asked, void *answer)
 	else if (!r && question->what == OPENER_FILE)
 		r = file_answer(dir_fd, question, &work->answer_fd, answer);
 	else if (!r && question->what == OPENER_PERF_MAP)
-		return perf_map_answer(dir_fd, work->arg, question, &work->answer_fd);
+		return perf_map_answer(work, dir_fd, question);
 	else if (!r)
 		r = -EINVAL;
 	return r == -ENOENT ? -ESRCH : r;

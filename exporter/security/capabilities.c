@@ -122,7 +122,18 @@ static bool user_is(const struct user *user)
 	return true;
 }
 
-int capabilities_drop(uint64_t keep, const struct user *user)
+int capability_raise(int capability, bool raised)
+{
+	_cleanup_(cleanup_cap) cap_t caps = cap_get_proc();
+	const cap_value_t value = capability;
+
+	if (!caps || cap_set_flag(caps, CAP_EFFECTIVE, 1, &value, raised ? CAP_SET : CAP_CLEAR) ||
+	    cap_set_proc(caps))
+		return -errno;
+	return 0;
+}
+
+int capabilities_drop(uint64_t keep, uint64_t held, const struct user *user)
 {
 	int r = capabilities_lower(UINT64_MAX);
 
@@ -134,7 +145,7 @@ int capabilities_drop(uint64_t keep, const struct user *user)
 		if (r)
 			return r;
 	}
-	r = capabilities_set(keep, keep);
+	r = capabilities_set(keep, keep | held);
 	if (r)
 		return r;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) ||

@@ -64,11 +64,18 @@ int user_of_helpers(const struct privileges *mine, const struct user *wanted, st
 int capabilities_lower(uint64_t keep);
 
 /*
+ * Makes @capability effective, or no more, if it is permitted. 0; -EPERM: it is not; -errno. One
+ * system call more than asking for it: a sandbox has to allow both, capget and capset.
+ */
+int capability_raise(int capability, bool raised);
+
+/*
  * For good: becomes @user with its groups (needs CAP_SETUID and CAP_SETGID if that is another one),
- * keeps of the permitted capabilities only those in @keep, empties the inheritable and the ambient
+ * keeps of the permitted capabilities only those in @keep, and those in @held for
+ * capability_raise(), empties the inheritable and the ambient
  * set, and the bounding set if CAP_SETPCAP allows it, and sets no_new_privs, so that nothing that
  * is executed later can gain any. 0 or -errno: then some may be gone, and the process should end.
  */
-int capabilities_drop(uint64_t keep, const struct user *user);
+int capabilities_drop(uint64_t keep, uint64_t held, const struct user *user);
 
 #endif

@@ -25,7 +25,7 @@ enum sandbox_mode {
 enum sandbox_role {
 	SANDBOX_SERVER, /* serves HTTP, reads maps and its own part of /proc */
 	SANDBOX_NAMER, /* reads /proc, memory and executables of others, answers on one socket */
-	SANDBOX_OPENER, /* the same without the memory */
+	SANDBOX_OPENER, /* the same of what is mapped to run */
 	SANDBOX_PARSER, /* has memory, and reads descriptors that it is given */
 	SANDBOX_KEEPER /* as a namer, and starts processes that enter one before, and ends them */
 };

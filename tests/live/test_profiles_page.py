@@ -277,21 +277,41 @@ def fields(pid):
     return dict(line.split(":\t", 1) for line in lines)
 
 
-CAP_SYS_PTRACE = 1 << 19
+CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE = 1 << 2, 1 << 19
+
+
+def expect_confined(exporter, opener):
+    """What each of its processes may do; @opener: what the one that opens files may."""
+    processes = family(exporter.pid)
+    assert {"opener", "parser"} <= processes.keys()
+    for name, pids in processes.items():
+        for pid in pids:
+            status = fields(pid)
+            may = {"namer": CAP_SYS_PTRACE, "opener": opener}.get(name.split("-")[0], 0)
+            assert status["Seccomp"] == "2", name
+            assert status["NoNewPrivs"] == "1", name
+            assert int(status["CapPrm"], 16) == may, name
+            assert int(status["CapEff"], 16) == may & CAP_SYS_PTRACE, name
 
 
 def test_what_takes_profiles_is_in_the_sandbox(profiling, burner):
     """The one that opens files may look at others, the one that reads them may do nothing."""
     wait_until_read(profiling, burner.name)
-    processes = family(profiling.pid)
-    assert {"opener", "parser"} <= processes.keys()
-    for name, pids in processes.items():
-        for pid in pids:
-            status = fields(pid)
-            may = CAP_SYS_PTRACE if name.startswith(("namer", "opener")) else 0
-            assert status["Seccomp"] == "2", name
-            assert status["NoNewPrivs"] == "1", name
-            assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == may, name
+    expect_confined(profiling, CAP_SYS_PTRACE)
+
+
+def test_what_opens_private_maps_may_come_to_read_all_and_nothing_else_may(exporters, burner):
+    exporter = exporters("--collector.profiles", "--profiles.private-perf-maps")
+    wait_until_read(exporter, burner.name)
+    expect_confined(exporter, CAP_SYS_PTRACE | CAP_DAC_READ_SEARCH)
+
+
+def test_private_maps_without_profiles_or_the_right_are_said_to_be_none(exporters):
+    alone = exporters("--profiles.private-perf-maps")
+    alone.wait_for_log(r"--profiles\.private-perf-maps: .*--collector\.profiles")
+    prefix = ["setpriv", "--bounding-set=-dac_read_search", "--inh-caps=-dac_read_search"]
+    weak = exporters("--collector.profiles", "--profiles.private-perf-maps", launcher=prefix)
+    weak.wait_for_log(r"--profiles\.private-perf-maps: .*CAP_DAC_READ_SEARCH")
 
 
 def test_without_the_flag_there_is_no_page_no_process_and_no_program(exporter, profiling):

@@ -134,7 +134,7 @@ static void expect_helps(unsigned int wanted, bool helps)
 	struct features features = { 0 };
 	struct features_failure failure;
 
-	cr_assert_eq(features_help(&features, wanted, &options, &failure), 0);
+	cr_assert_eq(features_help(&features, wanted, &options, settings, &failure), 0);
 	cr_assert_eq(features_open(&features, &env, settings), 0);
 	for (size_t i = 0; i < FEATURE_HELPERS_MAX; i++)
 		expect_answers(made_up_helpers[i], helps, (char)('q' + i));

@@ -3,10 +3,12 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "base/cleanup.h"
 #include "opening.h"
+#include "security/privileges.h"
 
 #define OTHERS 12345U /* a user that is not that of the test */
 
@@ -171,6 +173,73 @@ Test(opener_perf_map, is_of_the_user_that_runs_the_process_or_of_root)
 	cr_expect_eq(ask_of(opening.folder, 7), 0);
 	cr_assert_eq(chown(path, OTHERS + 1, OTHERS), 0);
 	cr_expect_eq(ask_of(opening.folder, 7), -EPERM);
+	opening_remove(&opening);
+}
+
+/* Exits with what becomes of it: the error of the answer, or with 0. */
+static void asked_by_nobody(const struct opening *opening, uint64_t held)
+{
+	const struct user nobody = { .become = true, .uid = 65534, .gid = 65534 };
+	struct opener_question question = { OPENER_PERF_MAP, .pid = 7 };
+	struct helper_work work = {
+		.arg = opening->folder, .held = held, .fd = -1, .answer_fd = -1
+	};
+	struct opener_answer answer;
+	uint64_t reads = CAPABILITY(CAP_DAC_READ_SEARCH);
+	struct privileges mine = { 0 };
+	int r = capabilities_drop(0, held, &nobody);
+
+	if (!r)
+		r = opener_kind.answer(&work, &question, &answer);
+	if (privileges_read("/proc", &mine) || mine.effective & reads)
+		r = -EEXIST;
+	_exit(-r);
+}
+
+static int ask_by_nobody(const struct opening *opening, uint64_t held)
+{
+	pid_t pid = fork();
+	int status;
+
+	cr_assert_geq(pid, 0);
+	if (!pid)
+		asked_by_nobody(opening, held);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
+/* Of others than the user of the process, one that may not be read may be anything. */
+Test(opener_perf_map, that_only_its_owner_may_read_is_opened_where_that_is_asked_for)
+{
+	struct opening opening = proc_make(OTHERS, "NSpid:\t3\n");
+	const char *path = opening_path(&opening, "7/root/tmp/perf-3.map");
+	const uint64_t reads = CAPABILITY(CAP_DAC_READ_SEARCH);
+	static const struct {
+		uint32_t owner, mode;
+		int without, with;
+	} cases[] = {
+		{ OTHERS, 0600, -EACCES, 0 },
+		{ OTHERS, 0644, 0, 0 },
+		{ 0, 0600, -EACCES, -EACCES },
+		{ 0, 0640, -EACCES, -EACCES },
+		{ 0, 0644, 0, 0 },
+		{ OTHERS + 1, 0600, -EACCES, -EACCES },
+		{ OTHERS + 1, 0644, -EPERM, -EPERM },
+	};
+
+	if (geteuid()) {
+		opening_remove(&opening);
+		cr_skip_test("only root can give files away");
+	}
+	file_write(&opening, "7/root/tmp/perf-3.map", "");
+	cr_assert_eq(chmod(opening.folder, 0755), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		cr_assert_eq(chown(path, cases[i].owner, 0), 0);
+		cr_assert_eq(chmod(path, cases[i].mode), 0);
+		cr_expect_eq(ask_by_nobody(&opening, 0), cases[i].without, "%zu", i);
+		cr_expect_eq(ask_by_nobody(&opening, reads), cases[i].with, "%zu", i);
+	}
 	opening_remove(&opening);
 }
 

@@ -225,7 +225,7 @@ static int executed_as_nobody(pid_t pid, uint64_t keep, char *out, size_t size)
 {
 	const struct user nobody = { .become = true, .uid = 65534, .gid = 65534 };
 	_cleanup_(cleanup_close) int fd = -1;
-	int r = capabilities_drop(keep, &nobody);
+	int r = capabilities_drop(keep, 0, &nobody);
 
 	if (r)
 		return r;
