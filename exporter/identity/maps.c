@@ -82,11 +82,29 @@ int maps_open_below(int dir_fd, const char *folder, const char *name)
 	return below < 0 ? -errno : regular_open(below, name, O_NOFOLLOW, 0);
 }
 
-/* After a mere chroot(2) the kernel shows paths from the reader's root. */
+/* The part of @path behind that of the root of the process, which it begins with; NULL: does not.
+ */
+static const char *path_below(int dir_fd, const char *path)
+{
+	char root[PROC_PATH_LEN];
+	ssize_t len = readlinkat(dir_fd, "root", root, sizeof(root));
+
+	if (len <= 1 || (size_t)len >= sizeof(root) || strncmp(path, root, (size_t)len) != 0)
+		return NULL;
+	return path[len] == '/' ? path + len : NULL;
+}
+
+/*
+ * After a mere chroot(2) the kernel shows paths from the reader's root: where the process may be
+ * in a folder that the reader may not go through.
+ */
 int maps_open(int dir_fd, const char *path, uint64_t inode)
 {
 	int fd = below_open(dir_fd, path, inode);
+	const char *below = fd == -ENOENT ? path_below(dir_fd, path) : NULL;
 
+	if (below)
+		fd = below_open(dir_fd, below, inode);
 	return fd == -ENOENT ? regular_open(dir_fd, path, O_NOFOLLOW, inode) : fd;
 }
 

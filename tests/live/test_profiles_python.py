@@ -26,6 +26,7 @@ def root_of(suite):
     """The suite's Python and what it needs, fetched once; tests of this suite wait for each other."""
     directory = BUILD / "userlands" / f"python-{suite}"
     directory.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o700)  # no other user comes to its root from outside
     fetch = [ROOT / "tests" / "userlands" / "fetch.sh", directory, suite]
     packages = [f"{SUITES[suite]}-minimal", f"lib{SUITES[suite]}-stdlib"]
     command = ["flock", directory / "lock", *fetch, *packages]

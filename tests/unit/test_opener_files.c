@@ -97,6 +97,58 @@ Test(opener_files, it_is_opened_under_whatever_name)
 	}
 }
 
+struct jailed {
+	struct mapping mapping;
+	const char *folder;
+};
+
+static void map_and_change_root(void *arg)
+{
+	struct jailed *jailed = arg;
+
+	map_one(&jailed->mapping);
+	if (chroot(jailed->folder))
+		_exit(1);
+}
+
+/* Exits with what becomes of it, as a user that may not go into the folder. */
+static void ask_as_nobody(const struct opening *opening, const struct opener_range *range)
+{
+	const struct user nobody = { .become = true, .uid = 65534, .gid = 65534 };
+	int r = capabilities_drop(CAPABILITY(CAP_SYS_PTRACE), 0, &nobody);
+
+	_exit(r ? -r : -opened_file(opening, range).result);
+}
+
+/* Its path is told from the root of others. */
+Test(opener_files, it_is_opened_in_the_root_of_its_process)
+{
+	struct jailed jailed = { .mapping.at = opening_reserve(1) };
+	struct opening opening = opening_make();
+	struct opener_range range;
+	int status;
+	pid_t pid;
+
+	if (geteuid()) {
+		opening_remove(&opening);
+		cr_skip_test("only root can change its root");
+	}
+	jailed.folder = opening_path(&opening, "jail"); /* in a folder of mode 0700 */
+	cr_assert_eq(mkdir(jailed.folder, 0755), 0);
+	jailed.mapping.fd = opening_file(&opening, "jail/file");
+	opening_start(&opening, map_and_change_root, &jailed);
+	range = range_at(&opening, jailed.mapping.at);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (!pid)
+		ask_as_nobody(&opening, &range);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFEXITED(status));
+	cr_expect_eq(WEXITSTATUS(status), 0, "%s", strerror(WEXITSTATUS(status)));
+	close(jailed.mapping.fd);
+	opening_remove(&opening);
+}
+
 Test(opener_files, of_a_long_path_the_end_is_told)
 {
 	struct mapping mapping = { .at = opening_reserve(1) };
