@@ -411,7 +411,9 @@ def test_a_process_that_executes_another_program_has_the_names_of_that(profiling
     )
     before.expect_complete()
     assert at_least(before.calling("main", "worker", "spin"), before.samples, 0.9)
-    assert set(after.ends()) <= {"[process_unknown]"}
+    # Where a function is looked up by its first call there is no rule.
+    others = sum(after.ends().values()) - after.ends().get("[process_unknown]", 0)
+    assert others <= max(1, 0.02 * after.samples), after.ends()
     work = in_source(thrower, "work")
     assert after.calling(work) >= 0.9 * after.where(lambda stack: stack.is_complete)
     assert after.calling(work) > 0
