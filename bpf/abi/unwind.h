@@ -19,7 +19,7 @@ enum unwind_kind {
 	UNWIND_PLT, /* CFA = sp + cfa_offset, plus 8 from byte cfa_add of a 16-byte entry on */
 	UNWIND_SIGNAL, /* x86-64: the kernel has left all registers on the stack */
 	UNWIND_SWITCH, /* x86-64: the caller is on another stack, by frame pointer */
-	UNWIND_EPILOGUE, /* as the instructions say that are executed next; or as the rule */
+	UNWIND_EPILOGUE, /* as the instructions say that are executed next; else UNWIND_CFA */
 	UNWIND_END, /* the first function of a thread: it has no caller */
 	UNWIND_KINDS,
 };

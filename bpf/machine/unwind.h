@@ -61,8 +61,8 @@ static inline __u64 unwind_epilogue_at(__u32 machine, const struct unwind_frame 
  * Makes @rule, which is of that kind, one of the others. Where a function with a frame of two words
  * goes on to return, its instructions say where its caller is, whatever conventions its code keeps.
  * Such is what CPython puts between two functions of Python for perf (its
- * Python/asm_trampoline.S). Where @word holds others, members that are not 0 say how its code keeps
- * frame pointers; 0: nothing is known.
+ * Python/asm_trampoline.S). Where @word holds others, it is one of UNWIND_CFA by its own members,
+ * or if these are 0 none.
  */
 static inline void unwind_epilogue(__u32 machine, __u64 word, struct unwind_rule *rule)
 {

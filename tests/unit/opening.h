@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "profiles/opener.h"
+#include "security/privileges.h"
 
 #define OPENED_PAGE 4096U
 
@@ -141,17 +143,58 @@ static inline struct opened opened_of(const char *proc_root, struct opener_quest
 	return opened;
 }
 
+/* In a child: exits with the error of the answer, or with 0. */
+static inline void opened_as_nobody(const char *proc_root, struct opener_question question,
+				    uint64_t capabilities, uint64_t held)
+{
+	const struct user nobody = { .become = true, .uid = 65534, .gid = 65534 };
+	struct helper_work work = { .arg = proc_root, .held = held, .fd = -1, .answer_fd = -1 };
+	struct opener_answer answer;
+	struct privileges mine = { 0 };
+	int r = capabilities_drop(capabilities, held, &nobody);
+
+	if (!r)
+		r = opener_kind.answer(&work, &question, &answer);
+	if (privileges_read("/proc", &mine) || mine.effective & held)
+		r = -EEXIST;
+	_exit(-r);
+}
+
+/*
+ * What is answered to a user that owns nothing, with @capabilities, and with @held to be raised;
+ * -EEXIST: those are in effect afterwards. Takes root.
+ */
+static inline int opened_by_nobody(const char *proc_root, struct opener_question question,
+				   uint64_t capabilities, uint64_t held)
+{
+	pid_t pid = fork();
+	int status;
+
+	cr_assert_geq(pid, 0);
+	if (!pid)
+		opened_as_nobody(proc_root, question, capabilities, held);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
 static inline struct opened opened_maps(const struct opening *opening)
 {
 	return opened_of("/proc", (struct opener_question){ OPENER_MAPS, .pid = opening->child });
 }
 
+/* For the file of that range. */
+static inline struct opener_question opened_question(const struct opening *opening,
+						     const struct opener_range *range)
+{
+	return (struct opener_question){ OPENER_FILE, .pid = opening->child, .begin = range->begin,
+					 .inode = range->inode };
+}
+
 static inline struct opened opened_file(const struct opening *opening,
 					const struct opener_range *range)
 {
-	return opened_of("/proc",
-			 (struct opener_question){ OPENER_FILE, .pid = opening->child,
-						   .begin = range->begin, .inode = range->inode });
+	return opened_of("/proc", opened_question(opening, range));
 }
 
 static inline void opened_close(const struct opened *opened)

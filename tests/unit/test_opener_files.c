@@ -111,23 +111,13 @@ static void map_and_change_root(void *arg)
 		_exit(1);
 }
 
-/* Exits with what becomes of it, as a user that may not go into the folder. */
-static void ask_as_nobody(const struct opening *opening, const struct opener_range *range)
-{
-	const struct user nobody = { .become = true, .uid = 65534, .gid = 65534 };
-	int r = capabilities_drop(CAPABILITY(CAP_SYS_PTRACE), 0, &nobody);
-
-	_exit(r ? -r : -opened_file(opening, range).result);
-}
-
 /* Its path is told from the root of others. */
 Test(opener_files, it_is_opened_in_the_root_of_its_process)
 {
 	struct jailed jailed = { .mapping.at = opening_reserve(1) };
 	struct opening opening = opening_make();
 	struct opener_range range;
-	int status;
-	pid_t pid;
+	int r;
 
 	if (geteuid()) {
 		opening_remove(&opening);
@@ -138,13 +128,9 @@ Test(opener_files, it_is_opened_in_the_root_of_its_process)
 	jailed.mapping.fd = opening_file(&opening, "jail/file");
 	opening_start(&opening, map_and_change_root, &jailed);
 	range = range_at(&opening, jailed.mapping.at);
-	pid = fork();
-	cr_assert_geq(pid, 0);
-	if (!pid)
-		ask_as_nobody(&opening, &range);
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_expect(WIFEXITED(status));
-	cr_expect_eq(WEXITSTATUS(status), 0, "%s", strerror(WEXITSTATUS(status)));
+	r = opened_by_nobody("/proc", opened_question(&opening, &range), CAPABILITY(CAP_SYS_PTRACE),
+			     0);
+	cr_expect_eq(r, 0, "%s", strerror(-r));
 	close(jailed.mapping.fd);
 	opening_remove(&opening);
 }

@@ -3,12 +3,10 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "base/cleanup.h"
 #include "opening.h"
-#include "security/privileges.h"
 
 #define OTHERS 12345U /* a user that is not that of the test */
 
@@ -176,37 +174,11 @@ Test(opener_perf_map, is_of_the_user_that_runs_the_process_or_of_root)
 	opening_remove(&opening);
 }
 
-/* Exits with what becomes of it: the error of the answer, or with 0. */
-static void asked_by_nobody(const struct opening *opening, uint64_t held)
-{
-	const struct user nobody = { .become = true, .uid = 65534, .gid = 65534 };
-	struct opener_question question = { OPENER_PERF_MAP, .pid = 7 };
-	struct helper_work work = {
-		.arg = opening->folder, .held = held, .fd = -1, .answer_fd = -1
-	};
-	struct opener_answer answer;
-	uint64_t reads = CAPABILITY(CAP_DAC_READ_SEARCH);
-	struct privileges mine = { 0 };
-	int r = capabilities_drop(0, held, &nobody);
-
-	if (!r)
-		r = opener_kind.answer(&work, &question, &answer);
-	if (privileges_read("/proc", &mine) || mine.effective & reads)
-		r = -EEXIST;
-	_exit(-r);
-}
-
 static int ask_by_nobody(const struct opening *opening, uint64_t held)
 {
-	pid_t pid = fork();
-	int status;
+	const struct opener_question question = { OPENER_PERF_MAP, .pid = 7 };
 
-	cr_assert_geq(pid, 0);
-	if (!pid)
-		asked_by_nobody(opening, held);
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_assert(WIFEXITED(status));
-	return -WEXITSTATUS(status);
+	return opened_by_nobody(opening->folder, question, 0, held);
 }
 
 /* Of others than the user of the process, one that may not be read may be anything. */
