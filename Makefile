@@ -20,7 +20,7 @@ CLANG_FORMAT ?= clang-format
 # What the build needs, and what the tests need beside it.
 DEPS      := gcc libc6-dev make clang llvm bpftool pkgconf git libbpf-dev libelf-dev zlib1g-dev \
              libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev uthash-dev libcap-dev \
-             libseccomp-dev libdeflate-dev libiberty-dev libprotobuf-c-dev protobuf-c-compiler python3
+             libseccomp-dev libdeflate-dev libiberty-dev libzydis-dev libprotobuf-c-dev protobuf-c-compiler python3
 DEPS_TEST := g++ libcriterion-dev libclang-rt-dev python3 python3-pytest python3-pytest-xdist python3-prometheus-client prometheus nginx-light \
              redis-server redis-tools apache2-utils iproute2 curl procps openjdk-17-jdk-headless \
              openssl systemd musl-tools golang-go postgresql mariadb-server mariadb-client \
@@ -62,7 +62,7 @@ ANYWHERE := -ffile-prefix-map='$(CURDIR)'=.
 HARDEN   := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 ALL_CFLAGS := -std=gnu11 -fms-extensions -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $(CFLAGS) $(ANYWHERE)
 # What the part that needs no kernel is linked with, and what else the exporter is.
-LIBS_PURE := -lelf -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -liberty -lcap -lseccomp -lm
+LIBS_PURE := -lelf -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -liberty -lZydis -lcap -lseccomp -lm
 LIBS     := -lbpf -lz $(LIBS_PURE) -pthread
 ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
 
@@ -83,7 +83,7 @@ UNIT_OBJECTS := $(PURE:%.c=$(BUILD)/asan/%.o) $(UNIT:%.c=$(BUILD)/asan/%.o) $(PR
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))
 # The same program with another C library, and with none of its own to be mapped; those in C++.
 ifeq ($(ARCH),$(NATIVE_ARCH))
-WORKLOADS += $(BUILD)/workloads/locker_musl $(patsubst %,$(BUILD)/workloads/%_static,locker breeder burner)
+WORKLOADS += $(patsubst %,$(BUILD)/workloads/%_musl,locker waiter burner) $(patsubst %,$(BUILD)/workloads/%_static,locker breeder burner)
 WORKLOADS += $(patsubst tests/workloads/%.cpp,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.cpp))
 endif
 
@@ -308,7 +308,12 @@ test-unit: $(BUILD)/unit_tests ## unit tests under ASan and UBSan
 # Tables against libdw, which the exporter does not use.
 $(BUILD)/unwind_oracle: tests/unwind/oracle.c $(patsubst %.c,$(BUILD)/%.o,$(wildcard exporter/unwind/*.c))
 	$(if $(Q),@echo "  CC     $@")
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $^ -ldw -lelf -ldeflate -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $^ -ldw -lelf -ldeflate -lZydis -o $@
+
+# What instructions tell beside what frame information tells.
+$(BUILD)/unwind_code: tests/unwind/code.c $(patsubst %.c,$(BUILD)/%.o,$(wildcard exporter/unwind/*.c))
+	$(if $(Q),@echo "  CC     $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $^ -lelf -ldeflate -lZydis -o $@
 
 # It takes of the exporter what it uses.
 $(BUILD)/tests/unwind/%.o: tests/unwind/%.c Makefile | $(BUILD)/version.h $(SKELETONS) $(PROTO:=.h)
@@ -325,8 +330,11 @@ $(STACKS): $(STACKS_OBJECTS) $(BUILD)/exporter.a
 	$(Q)$(CC) $^ -ldw $(LIBS) -o $@
 
 .PHONY: test-unwind
-test-unwind: $(BUILD)/unwind_oracle ## unwind tables of every program and library of this machine, by libdw's word
-	$(Q)$(GUARD) --processes $(BUILD)/unwind_oracle $(wildcard /usr/bin /usr/sbin /usr/lib /usr/libexec)
+test-unwind: UNWIND_FILES := $(wildcard /usr/bin /usr/sbin /usr/lib /usr/libexec)
+test-unwind: UNWIND_CODE := $(wildcard $(patsubst %,/usr/lib/x86_64-linux-gnu/%,libc.so.6 libcrypto.so.3 libstdc++.so.6.*)) /usr/sbin/nginx
+test-unwind: $(BUILD)/unwind_oracle $(BUILD)/unwind_code ## unwind tables of every program and library of this machine, by libdw's word
+	$(Q)$(GUARD) --processes $(BUILD)/unwind_oracle $(UNWIND_FILES)
+	$(Q)$(if $(filter x86,$(ARCH)),$(GUARD) --processes $(BUILD)/unwind_code $(UNWIND_CODE))
 
 .PHONY: mutants test-mutants
 test-mutants: MUTANTS := --every 10

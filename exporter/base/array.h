@@ -46,4 +46,23 @@ static inline size_t array_first_at(const uint64_t *numbers, size_t len, uint64_
 	return from;
 }
 
+/*
+ * The index of the first of @len items of @bytes, each of which begins with a number and ascend by
+ * it, that is above @number; @len: none is.
+ */
+static inline size_t array_above(const void *items, size_t len, size_t bytes, uint64_t number)
+{
+	size_t from = 0, to = len;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (*(const uint64_t *)((const char *)items + middle * bytes) > number)
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	return from;
+}
+
 #endif

@@ -27,7 +27,7 @@ static void unnamed_free(struct unnamed *unnamed)
 
 /*
  * A symbol that does not say how long it is may be the last before many functions that were
- * stripped of theirs: frame information tells.
+ * stripped of theirs: frame information tells, or their instructions.
  */
 static struct name name_of(struct name_texts *texts, uint64_t address, const struct symbol *symbol,
 			   const struct unnamed *unnamed)
@@ -51,7 +51,6 @@ static struct name name_of(struct name_texts *texts, uint64_t address, const str
 static void unnamed_load(const struct elf_image *image, const struct symbol *symbols, size_t len,
 			 struct unnamed *unnamed)
 {
-	struct frames_section section;
 	size_t i = 0;
 
 	while (i < len && symbols[i].sized)
@@ -60,8 +59,7 @@ static void unnamed_load(const struct elf_image *image, const struct symbol *sym
 		return;
 	if (pclntab_find(image, &unnamed->go))
 		unnamed->go.len = 0;
-	if (!image_frames(image, &section))
-		frames_read(&section, &unnamed->frames);
+	image_functions_read(image, &unnamed->frames);
 }
 
 int names_find(const struct elf_image *image, const uint64_t *addresses, size_t len,

@@ -250,26 +250,36 @@ int frames_read(const struct frames_section *section, struct frames *frames)
 
 const struct frames_function *frames_find(const struct frames *frames, uint64_t address)
 {
-	const struct frames_function *functions = frames->functions;
-	size_t from = 0, to = frames->functions_len;
+	size_t behind = frames_behind(frames, address);
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
+	return behind && frames->functions[behind - 1].end > address
+		       ? &frames->functions[behind - 1]
+		       : NULL;
+}
 
-		if (functions[middle].begin > address)
-			to = middle;
-		else if (functions[middle].end <= address)
-			from = middle + 1;
-		else
-			return &functions[middle];
-	}
-	return NULL;
+bool frames_leave_out(struct frames *frames, enum frames_told told)
+{
+	const size_t len = frames->functions_len;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < len; i++)
+		if (frames->commons[frames->functions[i].common].told != told)
+			frames->functions[kept++] = frames->functions[i];
+	frames->functions_len = kept;
+	return kept < len;
+}
+
+size_t frames_behind(const struct frames *frames, uint64_t address)
+{
+	return array_above(frames->functions, frames->functions_len, sizeof(*frames->functions),
+			   address);
 }
 
 void frames_free(struct frames *frames)
 {
 	free(frames->commons);
 	free(frames->functions);
+	free(frames->rules);
 	free(frames->inflated);
 	*frames = (struct frames){ 0 };
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "abi/unwind.h"
 #include "unwind/cfi.h"
 #include "unwind/reader.h"
 
@@ -24,13 +25,26 @@ struct frames_section {
 	bool debug; /* it is .debug_frame */
 };
 
+/* What tells of functions, which is their `code`. */
+enum frames_told {
+	FRAMES_PROGRAM, /* a program (unwind/cfi.h) */
+	FRAMES_STEPS, /* steps of a function of Go (unwind/pclntab.h), or `kind` alone */
+	FRAMES_POINTER, /* nothing: they keep a frame pointer (unwind/generator.h) */
+	FRAMES_RULES, /* what is known of them already: each a struct frames_rule */
+};
+
 struct frames_common {
 	uint64_t at; /* offset in the section: they are in that order */
 	bool bad; /* it was not understood */
-	bool go; /* of functions of Go: `code` are steps (unwind/pclntab.h), not a program */
-	uint32_t kind; /* of those: of all of their rules, UNWIND_CFA if steps tell */
-	bool frame_pointer; /* of functions that keep it (unwind/generator.h): `code` is nothing */
+	enum frames_told told;
+	uint32_t kind; /* of FRAMES_STEPS: of all of their rules, UNWIND_CFA if steps tell */
 	struct cfi_common cfi;
+};
+
+/* From @address on @rule holds, up to that of the next. */
+struct frames_rule {
+	uint64_t address; /* as linked */
+	struct unwind_rule rule;
 };
 
 struct frames_function {
@@ -46,6 +60,7 @@ struct frames {
 	struct frames_function *functions; /* owned; by address, without overlap */
 	size_t functions_len, functions_size;
 	size_t bad; /* functions that were not understood, or overlap another */
+	struct frames_rule *rules; /* owned; of functions that are told by them */
 	void *inflated; /* owned: bytes of a section that is compressed in its image */
 };
 
@@ -64,6 +79,12 @@ void frames_order(struct frames *frames);
 
 /* The function that has @address; NULL: none has. */
 const struct frames_function *frames_find(const struct frames *frames, uint64_t address);
+
+/* Leaves out those that are told so. Whether there were any. */
+bool frames_leave_out(struct frames *frames, enum frames_told told);
+
+/* The index of the first that begins behind @address, or how many there are. */
+size_t frames_behind(const struct frames *frames, uint64_t address);
 
 void frames_free(struct frames *frames);
 

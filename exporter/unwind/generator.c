@@ -112,7 +112,7 @@ static int gaps_add(struct frames *frames, uint64_t begin, uint64_t end)
 int generator_frames_read(const struct elf_image *image, const struct cfi_machine *machine,
 			  struct frames *frames)
 {
-	const struct frames_common common = { .frame_pointer = true, .cfi.machine = machine };
+	const struct frames_common common = { .told = FRAMES_POINTER, .cfi.machine = machine };
 	GElf_Shdr text;
 	uint64_t end;
 	int r;

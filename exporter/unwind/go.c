@@ -67,7 +67,7 @@ static int commons_add(const struct cfi_machine *machine, uint32_t quantum, stru
 	*first = frames->commons_len;
 	for (uint32_t kind = 0; !r && kind < UNWIND_KINDS; kind++) {
 		const struct frames_common common = {
-			.go = true,
+			.told = FRAMES_STEPS,
 			.kind = kind,
 			.cfi = { .machine = machine, .code_factor = quantum },
 		};

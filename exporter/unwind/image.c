@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "unwind/bare.h"
 #include "unwind/elf_image.h"
 #include "unwind/generator.h"
 #include "unwind/go.h"
@@ -40,6 +41,16 @@ static int others_read(const struct elf_image *elf, struct frames *frames)
 			  : debug_frames_read(elf, frames);
 }
 
+/* What no frame information tells of. What Go has not told is no function. */
+static int unknown_read(const struct elf_image *elf, struct frames *frames)
+{
+	int r = generator_frames_read(elf, machine_of(elf), frames);
+
+	if (!r && !go_is(elf))
+		r = bare_frames_read(elf, machine_of(elf), frames);
+	return r || frames->functions_len ? r : -ENODATA;
+}
+
 int image_frames(const struct elf_image *image, struct frames_section *section)
 {
 	struct reader frames;
@@ -56,6 +67,18 @@ int image_frames(const struct elf_image *image, struct frames_section *section)
 	return 0;
 }
 
+int image_functions_read(const struct elf_image *image, struct frames *frames)
+{
+	struct frames_section section;
+	int r = image_frames(image, &section);
+
+	if (!r)
+		r = frames_read(&section, frames);
+	if (r && r != -ENODATA)
+		return r;
+	return go_is(image) ? 0 : bare_frames_read(image, machine_of(image), frames);
+}
+
 int image_frames_read(const void *bytes, size_t len, struct frames *frames)
 {
 	_cleanup_(elf_image_close) struct elf_image image = { 0 };
@@ -70,7 +93,7 @@ int image_frames_read(const void *bytes, size_t len, struct frames *frames)
 	if (first && first != -ENODATA)
 		return first;
 	second = others_read(&image, frames);
-	if (first)
+	if (first && second && second != -ENODATA)
 		return second;
-	return generator_frames_read(&image, machine_of(&image), frames);
+	return unknown_read(&image, frames);
 }

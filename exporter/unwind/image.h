@@ -15,10 +15,18 @@
 int image_frames(const struct elf_image *image, struct frames_section *section);
 
 /*
+ * The functions of that section, and those that their instructions tell of (unwind/bare.h). 0 with
+ * @frames, which borrows from @image, and which frames_free() releases, also after an error;
+ * -E2BIG or -ENOMEM.
+ */
+int image_functions_read(const struct elf_image *image, struct frames *frames);
+
+/*
  * Reads that section, and what there is room for of other functions: of a program of Go those of
  * its own table (unwind/go.h), else those of .debug_frame, as C may have been told to write only
- * that. 0 with @frames, which borrows from @bytes, and which frames_free() releases, also after an
- * error; -ENOEXEC: as elf_image_open(); -ENODATA: there is neither; -E2BIG or -ENOMEM.
+ * that, and those that their instructions tell of. 0 with @frames, which borrows from @bytes, and
+ * which frames_free() releases, also after an error; -ENOEXEC: as elf_image_open(); -ENODATA: there
+ * is none of these; -E2BIG or -ENOMEM.
  */
 int image_frames_read(const void *bytes, size_t len, struct frames *frames);
 

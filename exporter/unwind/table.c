@@ -120,6 +120,22 @@ static int rows_by_frame_pointer(struct make *make, const struct frames_function
 	return row_add_rule(make, &rule, function->begin);
 }
 
+static int rows_by_rules(struct make *make, const struct frames_function *function)
+{
+	struct reader code = function->code;
+	struct frames_rule told;
+	int r = 0;
+
+	while (!r && reader_left(&code) >= sizeof(told)) {
+		memcpy(&told, code.at, sizeof(told));
+		code.at += sizeof(told);
+		/* Where nothing is known is no state that rules cannot say. */
+		r = told.rule.kind == UNWIND_NONE ? row_add(make->table, told.address, 0)
+						  : row_add_rule(make, &told.rule, told.address);
+	}
+	return r;
+}
+
 /* A function that cannot be followed to its end has one row, of none. */
 static int function_add(struct make *make, const struct frames_common *common,
 			const struct frames_function *function)
@@ -128,17 +144,31 @@ static int function_add(struct make *make, const struct frames_common *common,
 	size_t before = table->rows_len;
 	int r;
 
-	if (common->frame_pointer)
-		r = rows_by_frame_pointer(make, function);
-	else if (common->go)
+	switch (common->told) {
+	case FRAMES_STEPS:
 		r = rows_by_steps(make, common, function);
-	else
+		break;
+	case FRAMES_POINTER:
+		r = rows_by_frame_pointer(make, function);
+		break;
+	case FRAMES_RULES:
+		r = rows_by_rules(make, function);
+		break;
+	default:
 		r = rows_by_program(make, &common->cfi, function);
+		break;
+	}
 	if (r != -EINVAL)
 		return r;
 	table->rows_len = before;
 	table->functions_bad++;
 	return row_add(table, function->begin, 0);
+}
+
+/* What is behind one that is told by rules is another, of which nothing is known. */
+static uint64_t gap_min(const struct frames_common *common)
+{
+	return common->told == FRAMES_RULES ? 1 : GAP_MIN;
 }
 
 static int functions_add(struct make *make, const struct frames *frames)
@@ -147,10 +177,11 @@ static int functions_add(struct make *make, const struct frames *frames)
 
 	for (size_t i = 0; !r && i < frames->functions_len; i++) {
 		const struct frames_function *function = &frames->functions[i];
+		const struct frames_common *common = &frames->commons[function->common];
 		bool last = i + 1 == frames->functions_len;
 
-		r = function_add(make, &frames->commons[function->common], function);
-		if (!r && (last || function[1].begin - function->end >= GAP_MIN))
+		r = function_add(make, common, function);
+		if (!r && (last || function[1].begin - function->end >= gap_min(common)))
 			r = row_add(make->table, function->end, 0);
 	}
 	return r;
@@ -207,7 +238,13 @@ int unwind_table_make(const void *image, size_t bytes, struct unwind_table *tabl
 	_cleanup_(frames_free) struct frames frames = { 0 };
 	int r = image_frames_read(image, bytes, &frames);
 
-	return r ? r : table_of(&frames, table);
+	if (r)
+		return r;
+	r = table_of(&frames, table);
+	/* What instructions tell must not cost a file what its frame information tells. */
+	if (r == -E2BIG && frames_leave_out(&frames, FRAMES_RULES))
+		r = table_of(&frames, table);
+	return r;
 }
 
 int unwind_table_of_rule(const struct unwind_rule *rule, struct unwind_table *table)
@@ -227,16 +264,8 @@ int unwind_table_of_rule(const struct unwind_rule *rule, struct unwind_table *ta
 
 const struct unwind_rule *unwind_table_find(const struct unwind_table *table, uint64_t address)
 {
-	size_t from = 0, to = table->rows_len;
+	size_t from = array_above(table->rows, table->rows_len, sizeof(*table->rows), address);
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (table->rows[middle].address > address)
-			to = middle;
-		else
-			from = middle + 1;
-	}
 	return &table->rules[from ? table->rows[from - 1].rule : 0];
 }
 

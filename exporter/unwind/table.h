@@ -2,11 +2,13 @@
 /*
  * Unwind tables: for each address of an ELF file's code the rule by which the caller is found. They
  * are made from the section .eh_frame, which compilers write by default, with or without frame
- * pointers, and which stripping leaves alone; of Go from the table that its own tracebacks use; and
- * from .debug_frame.
+ * pointers, and which stripping leaves alone; of Go from the table that its own tracebacks use;
+ * from .debug_frame; and on x86-64 of what none of these tells from its instructions
+ * (unwind/bare.h).
  *
  * An image is hostile, but does not change meanwhile (unwind/elf_image.h). Making its table takes
- * time in proportion to its size, and to that of what is inflated, and memory up to the limits.
+ * time in proportion to its size, and to that of what is inflated, and memory up to the limits;
+ * instructions are followed up to FLOW_STEPS_MAX of them (unwind/flow.h), twice.
  */
 #ifndef WORKLOAD_UNWIND_TABLE_H
 #define WORKLOAD_UNWIND_TABLE_H
@@ -41,7 +43,7 @@ struct unwind_table {
 /*
  * Makes the table of an ELF file of x86-64 or arm64 whose bytes are @image, or of the part of a
  * process that the kernel provides (vDSO). 0 with @table, which unwind_table_free() releases;
- * -ENOEXEC: no such file; -ENODATA: it has no frame information; -E2BIG: more than the limits;
+ * -ENOEXEC: no such file; -ENODATA: nothing tells of its functions; -E2BIG: more than the limits;
  * -ENOMEM.
  */
 int unwind_table_make(const void *image, size_t bytes, struct unwind_table *table);

@@ -13,6 +13,17 @@ small=(-x c -O1 -nostdlib -fno-asynchronous-unwind-tables "$linker")
 "${CC:-gcc}" "${small[@]}" -static - -o "$out/functions/program" <<< "$source"
 "${CC:-gcc}" "${small[@]}" -shared -fPIC -s - -o "$out/functions/stripped" <<< "$source"
 
+# Functions that no frame information tells of: in a file, and alone.
+mkdir -p "$out/flow"
+switched='int g(int); int h(int x) { switch (x) { case 0: return g(7); case 1: return 5; case 2: return g(g(1));
+case 3: return 9; case 4: return x * g(3); case 5: return 2; } for (int i = 0; i < x; i++) g(i); return 1; }'
+for level in 1 s 2; do
+	"${CC:-gcc}" "${small[@]}" -O$level -shared -fPIC - -o "$out/bare" <<< "$source $switched"
+	objcopy -O binary -j .text "$out/bare" "$out/flow/code$level"
+	{ printf '\2'; cat "$out/bare"; } > "$out/unwind/bare$level"
+done
+rm "$out/bare"
+
 # Frame information of real compilers: as it is, and in a small ELF file.
 framed=(-x c -O1 -nostdlib -fasynchronous-unwind-tables -shared -fPIC "$linker")
 "${CC:-gcc}" "${framed[@]}" - -o "$out/framed" <<< "$source"

@@ -86,8 +86,9 @@ class Waits:
         return self.sites(told)
 
 
-def test_each_site_is_shown_and_all_of_them_have_what_the_exact_metric_has(looking, start):
-    waits = Waits(looking, start, "waiter", shorts=50)
+@pytest.mark.parametrize("program", ["waiter", "waiter_musl"])
+def test_each_site_is_shown_and_all_of_them_have_what_the_exact_metric_has(looking, start, program):
+    waits = Waits(looking, start, program, shorts=50)
     waits.know("long_wait", "short_wait")
     before = waits.run(1)
     after = waits.run(10)

@@ -56,7 +56,7 @@ def in_source(path, name):
 # --- how often, and where ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("program", ["burner", "burner_static"])
+@pytest.mark.parametrize("program", ["burner", "burner_static", "burner_musl"])
 def test_functions_have_the_shares_of_time_that_they_have_measured(profiling, start, program):
     burner = start(Service, program, threads=1)
     wait_until_read(profiling, profiling.workload_of(burner.port))

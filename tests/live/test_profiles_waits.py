@@ -36,8 +36,8 @@ def profile_begun(exporter, seconds, path, **options):
 def wait(profiling, start):
     """wait(rounds, path, **options): a profile of all of a run, what threads measured, and metrics."""
 
-    def run(rounds, path, **options):
-        waiter = start(Service, "waiter", **options)
+    def run(rounds, path, program="waiter", **options):
+        waiter = start(Service, program, **options)
         workload = profiling.workload_of(waiter.port)
         wait_until_read(profiling, workload)
         before = profiling.scrape()
@@ -71,8 +71,11 @@ def expect_complete(profile):
 # --- each place -------------------------------------------------------------------------------------
 
 
-def test_each_place_has_its_waits_and_their_time_and_all_of_them_the_time_of_the_metrics(wait):
-    profile, own, spent = wait(40, OFFCPU)
+@pytest.mark.parametrize("program", ["waiter", "waiter_musl"])
+def test_each_place_has_its_waits_and_their_time_and_all_of_them_the_time_of_the_metrics(
+    wait, program
+):
+    profile, own, spent = wait(40, OFFCPU, program)
     assert profile.types == ["waits/count", "offcpu/nanoseconds"]
     expect_complete(profile)
     for state, seconds in spent.items():

@@ -15,6 +15,7 @@
 #define CODE_BYTES 0x1000
 #define MADE_SYMBOLS_MAX 64
 #define MADE_HEADERS_MAX 20
+#define MADE_CODE_BYTES 512
 
 enum {
 	MADE_NONE,
@@ -34,6 +35,7 @@ struct made {
 	Elf64_Sym symtab[MADE_SYMBOLS_MAX], dynsym[MADE_SYMBOLS_MAX];
 	char strtab[4096];
 	uint8_t notes[256];
+	uint8_t code[MADE_CODE_BYTES];
 	uint32_t strtab_len;
 };
 
@@ -44,6 +46,10 @@ static inline Elf64_Shdr made_symbols(uint32_t type, size_t at)
 			     .sh_entsize = sizeof(Elf64_Sym),
 			     .sh_link = MADE_STRTAB };
 }
+
+/* Names of sections are in front of those of symbols. */
+static const char made_names[] = "\0.text\0.symtab\0.dynsym";
+enum { MADE_NAME_TEXT = 1, MADE_NAME_SYMTAB = 7, MADE_NAME_DYNSYM = 15 };
 
 static inline void made_init(struct made *made)
 {
@@ -63,8 +69,9 @@ static inline void made_init(struct made *made)
 			    .e_shoff = offsetof(struct made, sections),
 			    .e_ehsize = sizeof(Elf64_Ehdr),
 			    .e_shentsize = sizeof(Elf64_Shdr),
-			    .e_shnum = MADE_SECTIONS },
-		.strtab_len = 1,
+			    .e_shnum = MADE_SECTIONS,
+			    .e_shstrndx = MADE_STRTAB },
+		.strtab_len = sizeof(made_names),
 	};
 	made->sections[MADE_TEXT] = code;
 	made->sections[MADE_DATA] = code;
@@ -75,6 +82,31 @@ static inline void made_init(struct made *made)
 	made->sections[MADE_STRTAB] = (Elf64_Shdr){ .sh_type = SHT_STRTAB,
 						    .sh_offset = offsetof(struct made, strtab),
 						    .sh_size = sizeof(made->strtab) };
+	memcpy(made->strtab, made_names, sizeof(made_names));
+	made->sections[MADE_TEXT].sh_name = MADE_NAME_TEXT;
+	made->sections[MADE_SYMTAB].sh_name = MADE_NAME_SYMTAB;
+	made->sections[MADE_DYNSYM].sh_name = MADE_NAME_DYNSYM;
+}
+
+/* Gives .text bytes: MADE_CODE_BYTES from CODE on, of which these are at @address. */
+static inline void made_code(struct made *made, uint64_t address, const uint8_t *bytes, size_t len)
+{
+	cr_assert_leq(address - CODE + len, sizeof(made->code));
+	memcpy(made->code + (address - CODE), bytes, len);
+	made->sections[MADE_TEXT].sh_offset = offsetof(struct made, code);
+	made->sections[MADE_TEXT].sh_size = sizeof(made->code);
+}
+
+/* A pointer to @address that is moved with the file. */
+static inline void made_pointer(struct made *made, uint64_t address)
+{
+	const Elf64_Rela relocation = { .r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE),
+					.r_addend = (Elf64_Sxword)address };
+
+	memcpy(made->notes, &relocation, sizeof(relocation));
+	made->sections[MADE_NOTE] = (Elf64_Shdr){ .sh_type = SHT_RELA,
+						  .sh_offset = offsetof(struct made, notes),
+						  .sh_size = sizeof(relocation) };
 }
 
 /* A symbol of @section, MADE_TEXT or MADE_DATA, in the table @table. Its name is to be unique. */

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "unwind/image.h"
 #include "unwind/table.h"
 
 #define SHOWN_MAX 5 /* differences of one file */
@@ -35,6 +36,7 @@ struct file {
 	struct machine machine;
 	Dwarf_CFI *cfi;
 	struct unwind_table table;
+	struct unwind_table framed; /* of .eh_frame alone */
 	size_t rows, differences, refused;
 };
 
@@ -258,8 +260,8 @@ static int range_compare(const void *a, const void *b)
 /* The table says nothing about what is in no function of libdw's. */
 static void compare_gaps(struct file *file, const struct range *ranges, size_t len)
 {
-	for (size_t i = 0; i < file->table.rows_len; i++) {
-		const struct unwind_row *row = &file->table.rows[i];
+	for (size_t i = 0; i < file->framed.rows_len; i++) {
+		const struct unwind_row *row = &file->framed.rows[i];
 		size_t from = 0, to = len;
 
 		while (from < to) {
@@ -271,7 +273,7 @@ static void compare_gaps(struct file *file, const struct range *ranges, size_t l
 				to = middle;
 		}
 		if (row->rule && (!from || ranges[from - 1].end + GAP <= row->address))
-			differ(file, row->address, &none, &file->table.rules[row->rule]);
+			differ(file, row->address, &none, &file->framed.rules[row->rule]);
 	}
 }
 
@@ -383,6 +385,19 @@ static void compare_elf(struct file *file, Elf *elf, Elf_Data *data, uint64_t ad
 	functions += len;
 }
 
+/* What the table says without what it knows by other means. */
+static void framed_make(struct file *file, const void *image, size_t bytes)
+{
+	struct frames_section section;
+	struct elf_image elf;
+
+	if (elf_image_open(image, bytes, &elf))
+		return;
+	if (!image_frames(&elf, &section))
+		unwind_table_from(&section, &file->framed);
+	elf_image_close(&elf);
+}
+
 static void compare_file(struct file *file, int fd, const void *image, size_t bytes)
 {
 	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -407,8 +422,10 @@ static void compare_file(struct file *file, int fd, const void *image, size_t by
 		printf("%s: %s\n", file->path, strerror(-r));
 		file->differences++;
 	}
+	framed_make(file, image, bytes);
 	compare_elf(file, elf, data, address);
 	unwind_table_free(&file->table);
+	unwind_table_free(&file->framed);
 	files += !r;
 	rows += file->rows;
 	refused += file->refused;
