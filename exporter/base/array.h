@@ -30,22 +30,6 @@ static inline void *array_grow(void *array, size_t len, size_t *size, size_t max
 	return array;
 }
 
-/* The index of the first of @len numbers that ascend which is not below @number; @len: none is. */
-static inline size_t array_first_at(const uint64_t *numbers, size_t len, uint64_t number)
-{
-	size_t from = 0, to = len;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (numbers[middle] < number)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
-}
-
 /*
  * The index of the first of @len items of @bytes, each of which begins with a number and ascend by
  * it, that is above @number; @len: none is.
@@ -63,6 +47,12 @@ static inline size_t array_above(const void *items, size_t len, size_t bytes, ui
 			from = middle + 1;
 	}
 	return from;
+}
+
+/* The index of the first of @len numbers that ascend which is not below @number; @len: none is. */
+static inline size_t array_first_at(const uint64_t *numbers, size_t len, uint64_t number)
+{
+	return number ? array_above(numbers, len, sizeof(*numbers), number - 1) : 0;
 }
 
 #endif

@@ -95,6 +95,25 @@ static bool inflate_into(const struct reader *from, void *to, size_t len)
 	return result == LIBDEFLATE_SUCCESS;
 }
 
+bool elf_image_symbols(const struct elf_image *image, const char *name, struct reader *symbols,
+		       struct reader *names)
+{
+	GElf_Shdr table, texts;
+
+	return elf_image_find(image, name, &table) && elf_image_bytes(image, &table, symbols) &&
+	       elf_image_section(image, table.sh_link, &texts) &&
+	       elf_image_bytes(image, &texts, names);
+}
+
+bool elf_image_symbol_next(struct reader *symbols, Elf64_Sym *symbol)
+{
+	if (reader_left(symbols) < sizeof(*symbol))
+		return false;
+	memcpy(symbol, symbols->at, sizeof(*symbol));
+	symbols->at += sizeof(*symbol);
+	return true;
+}
+
 bool elf_image_inflate(const struct elf_image *image, const GElf_Shdr *header, struct reader *bytes,
 		       void **inflated)
 {

@@ -49,6 +49,13 @@ bool elf_image_named(const struct elf_image *image, const char *name, GElf_Shdr 
 /* The same, and its bytes are there. */
 bool elf_image_find(const struct elf_image *image, const char *name, GElf_Shdr *header);
 
+/* The symbols of the section called @name, and the texts that names are in; false: none there. */
+bool elf_image_symbols(const struct elf_image *image, const char *name, struct reader *symbols,
+		       struct reader *names);
+
+/* The next one of @symbols; false: there is none. */
+bool elf_image_symbol_next(struct reader *symbols, Elf64_Sym *symbol);
+
 /*
  * The bytes of a section that may be compressed (gABI, "Section compression"), of which at most
  * ELF_IMAGE_INFLATED_MAX are made. *inflated, which the caller releases with free(), is NULL if it

@@ -265,21 +265,26 @@ static bool leaves(struct flow *flow, size_t at, const struct effects_step *step
 	}
 }
 
+static void return_note(struct flow_ends *ends, const struct effects_state *state)
+{
+	ends->leaves |= !state->sp_known;
+	ends->returns |= state->sp_known && state->sp == WORD;
+	ends->wrong |= state->sp_known && state->sp != WORD;
+}
+
 static void place_note(struct flow *flow, size_t at)
 {
-	struct effects_state state = flow->places[at].state;
-	const bool begins = is_begin(&state);
-	const bool kept = state.sp_known && state.sp == WORD;
+	const struct effects_state *before = &flow->places[at].state;
+	struct effects_state state = *before;
 	struct effects_step step;
 
 	if (!step_at(flow, at, &state, &step))
 		return;
-	flow->ends.returns |= step.way == EFFECTS_RETURN && kept;
-	flow->ends.wrong |= step.way == EFFECTS_RETURN && !kept && flow->places[at].state.sp_known;
-	flow->ends.leaves |= leaves(flow, at, &step) ||
-			     (step.way == EFFECTS_RETURN && !flow->places[at].state.sp_known);
+	if (step.way == EFFECTS_RETURN)
+		return_note(&flow->ends, before);
+	flow->ends.leaves |= leaves(flow, at, &step);
 	if (step.way == EFFECTS_CALL ? step.target != flow->begin + at + step.bytes
-				     : begins && is_elsewhere(flow, step.target))
+				     : is_begin(before) && is_elsewhere(flow, step.target))
 		function_note(flow, step.target, true);
 	function_note(flow, step.function, false);
 }
@@ -340,6 +345,7 @@ static struct unwind_rule rule_of(const struct flow *flow, const struct effects_
 				    .cfa_offset = state->sp_known ? state->sp : state->fp,
 				    .fp_offset = state->fp_at,
 				    .ra_offset = -WORD };
+
 	/* A thread begins with one that takes what is in place of a return address. */
 	if (flow->first || (state->taken && state->fp_cleared))
 		return (struct unwind_rule){ .kind = UNWIND_END };

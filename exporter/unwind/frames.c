@@ -144,19 +144,15 @@ static int common_read(const struct frames_section *section, struct frames *fram
 /* What a function refers to is before it; NULL: it is no CIE. */
 static const struct frames_common *common_find(const struct frames *frames, uint64_t at)
 {
-	size_t from = frames->commons_before, to = frames->commons_len;
+	const size_t before = frames->commons_before, len = frames->commons_len - before;
+	const struct frames_common *commons;
+	size_t behind;
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (frames->commons[middle].at == at)
-			return &frames->commons[middle];
-		if (frames->commons[middle].at < at)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return NULL;
+	if (!len)
+		return NULL;
+	commons = frames->commons + before;
+	behind = array_above(commons, len, sizeof(*commons), at);
+	return behind && commons[behind - 1].at == at ? &commons[behind - 1] : NULL;
 }
 
 /* --- functions ------------------------------------------------------------------------------- */

@@ -48,19 +48,12 @@ enum generator generator_find(const struct elf_image *image)
 {
 	enum generator found = GENERATOR_NONE;
 	struct reader symbols, names;
-	GElf_Shdr table, texts;
 	Elf64_Sym symbol;
 
-	if (!elf_image_find(image, ".dynsym", &table) ||
-	    !elf_image_bytes(image, &table, &symbols) ||
-	    !elf_image_section(image, table.sh_link, &texts) ||
-	    !elf_image_bytes(image, &texts, &names))
+	if (!elf_image_symbols(image, ".dynsym", &symbols, &names))
 		return GENERATOR_NONE;
-	while (!found && reader_left(&symbols) >= sizeof(symbol)) {
-		memcpy(&symbol, symbols.at, sizeof(symbol));
-		symbols.at += sizeof(symbol);
+	while (!found && elf_image_symbol_next(&symbols, &symbol))
 		found = symbol_generator(&names, &symbol);
-	}
 	return found;
 }
 

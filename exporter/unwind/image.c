@@ -67,13 +67,18 @@ int image_frames(const struct elf_image *image, struct frames_section *section)
 	return 0;
 }
 
-int image_functions_read(const struct elf_image *image, struct frames *frames)
+static int framed_read(const struct elf_image *image, struct frames *frames)
 {
 	struct frames_section section;
 	int r = image_frames(image, &section);
 
-	if (!r)
-		r = frames_read(&section, frames);
+	return r ? r : frames_read(&section, frames);
+}
+
+int image_functions_read(const struct elf_image *image, struct frames *frames)
+{
+	int r = framed_read(image, frames);
+
 	if (r && r != -ENODATA)
 		return r;
 	return go_is(image) ? 0 : bare_frames_read(image, machine_of(image), frames);
@@ -82,14 +87,11 @@ int image_functions_read(const struct elf_image *image, struct frames *frames)
 int image_frames_read(const void *bytes, size_t len, struct frames *frames)
 {
 	_cleanup_(elf_image_close) struct elf_image image = { 0 };
-	struct frames_section section;
 	int first = elf_image_open(bytes, len, &image), second;
 
 	if (first)
 		return first;
-	first = image_frames(&image, &section);
-	if (!first)
-		first = frames_read(&section, frames);
+	first = framed_read(&image, frames);
 	if (first && first != -ENODATA)
 		return first;
 	second = others_read(&image, frames);

@@ -91,24 +91,17 @@ static bool is_part(const struct reader *names, uint32_t at)
 static int symbols_add(struct starts *starts, const struct elf_image *image, const char *name)
 {
 	struct reader symbols, names;
-	GElf_Shdr texts;
-	GElf_Shdr table;
 	Elf64_Sym symbol;
 	int r = 0;
 
-	if (!elf_image_find(image, name, &table) || !elf_image_bytes(image, &table, &symbols) ||
-	    !elf_image_section(image, table.sh_link, &texts) ||
-	    !elf_image_bytes(image, &texts, &names))
+	if (!elf_image_symbols(image, name, &symbols, &names))
 		return 0;
-	while (!r && reader_left(&symbols) >= sizeof(symbol)) {
-		memcpy(&symbol, symbols.at, sizeof(symbol));
-		symbols.at += sizeof(symbol);
+	while (!r && elf_image_symbol_next(&symbols, &symbol))
 		if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF &&
 		    is_unknown(starts, symbol.st_value))
 			r = starts_add(starts, symbol.st_value, symbol.st_size,
 				       is_part(&names, symbol.st_name) ? START_BOUNDARY
 								       : START_FUNCTION);
-	}
 	return r;
 }
 

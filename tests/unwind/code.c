@@ -7,22 +7,16 @@
  * Prints what differs, and the totals. Exit 1: more does than FAULTS_MAX, more is not understood
  * than UNKNOWN_MAX, not wholly or not compared, or nothing was compared.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "unwind/bare.h"
 #include "unwind/image.h"
 #include "unwind/table.h"
+#include "walk.h"
 
 #define SHOWN_MAX 5 /* differences of one file */
-#define DESCRIPTORS 16 /* of a walk through folders */
 #define FAULTS_MAX \
 	2000 /* one of so many bytes: the frame information of glibc's assembler has some */
 #define UNKNOWN_MAX 5 /* one of so many */
@@ -117,10 +111,10 @@ static void compare_function(struct file *file, const struct frames_function *fu
 
 	if (!framed)
 		return;
-	/* Assembler is jumped into where nothing has been pushed yet: then it is as good as one. */
 	/* What the kernel begins has no caller, whatever is written of it. */
 	if (function->begin == file->entry)
 		return;
+	/* Assembler is jumped into where nothing has been pushed yet: then it is as good as one. */
 	found += framed->begin == function->begin;
 	parts += framed->begin != function->begin;
 	for (size_t i = 0; i < len; i++)
@@ -156,12 +150,13 @@ static void compare_elf(struct file *file, const struct elf_image *image)
 		compare_all(file);
 }
 
-static void compare_file(const char *path, const void *bytes_of, size_t len)
+static void walk_file(const char *path, int fd, const void *image_bytes, size_t len)
 {
 	struct file file = { .path = path };
 	struct elf_image image;
 
-	if (elf_image_open(bytes_of, len, &image))
+	(void)fd;
+	if (elf_image_open(image_bytes, len, &image))
 		return;
 	compare_elf(&file, &image);
 	elf_image_close(&image);
@@ -170,32 +165,11 @@ static void compare_file(const char *path, const void *bytes_of, size_t len)
 	unwind_table_free(&file.table);
 }
 
-static int compare(const char *path, const struct stat *stat, int kind, struct FTW *unused)
-{
-	void *image;
-	int fd;
-
-	(void)unused;
-	if (kind != FTW_F || !S_ISREG(stat->st_mode) || stat->st_size < (off_t)sizeof(Elf64_Ehdr))
-		return 0;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	image = mmap(NULL, (size_t)stat->st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (image != MAP_FAILED) {
-		compare_file(path, image, (size_t)stat->st_size);
-		munmap(image, (size_t)stat->st_size);
-	}
-	close(fd);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
+	(void)argc;
 	elf_version(EV_CURRENT);
-	for (int i = 1; i < argc; i++)
-		if (nftw(argv[i], compare, DESCRIPTORS, FTW_PHYS | FTW_MOUNT))
-			fprintf(stderr, "code: %s: %s\n", argv[i], strerror(errno));
+	walk_all(argv);
 	printf("%zu of %zu functions of %zu files were found without frame information, and %zu "
 	       "parts of such\n",
 	       found, functions, files, parts);

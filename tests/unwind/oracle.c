@@ -8,23 +8,17 @@
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <gelf.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "unwind/image.h"
 #include "unwind/table.h"
+#include "walk.h"
 
 #define SHOWN_MAX 5 /* differences of one file */
-#define DESCRIPTORS 16 /* of a walk through folders */
 #define GAP 16 /* up to the next function, in which a table need not say that there is none */
 
 struct machine {
@@ -439,33 +433,18 @@ end:
 	elf_end(elf);
 }
 
-static int compare(const char *path, const struct stat *stat, int kind, struct FTW *unused)
+static void walk_file(const char *path, int fd, const void *image, size_t bytes)
 {
 	struct file file = { .path = path };
-	void *image;
-	int fd;
 
-	(void)unused;
-	if (kind != FTW_F || !S_ISREG(stat->st_mode) || stat->st_size < (off_t)sizeof(Elf64_Ehdr))
-		return 0;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	image = mmap(NULL, (size_t)stat->st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (image != MAP_FAILED) {
-		compare_file(&file, fd, image, (size_t)stat->st_size);
-		munmap(image, (size_t)stat->st_size);
-	}
-	close(fd);
-	return 0;
+	compare_file(&file, fd, image, bytes);
 }
 
 int main(int argc, char **argv)
 {
+	(void)argc;
 	elf_version(EV_CURRENT);
-	for (int i = 1; i < argc; i++)
-		if (nftw(argv[i], compare, DESCRIPTORS, FTW_PHYS | FTW_MOUNT))
-			fprintf(stderr, "oracle: %s: %s\n", argv[i], strerror(errno));
+	walk_all(argv);
 	printf("%zu rows of %zu functions are as libdw has them, %zu of them of no rule; libdw did "
 	       "not understand %zu others\n",
 	       rows, functions, unsaid, refused);
