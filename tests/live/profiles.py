@@ -335,20 +335,21 @@ def runs(exporter, name="profiles_sample"):
     return sampler(exporter, name).get("run_cnt", 0)
 
 
-def wait_until_read(exporter, workload, run=None):
+def wait_until_read(exporter, workload, run=None, path=PATH):
     """
     Until the code of all its files has been read: on a loaded machine a profile may begin before.
-    @run: has it run meanwhile, if it does not of its own.
+    @run: has it do what the page is of, if it does not of its own: without samples nothing is told.
     """
 
     def is_read():
         with ThreadPoolExecutor(1) as thread:
-            taken = thread.submit(take, exporter, 1, workload=workload)
-            if run:
+            taken = thread.submit(take, exporter, 1, path=path, workload=workload)
+            while run and not taken.done():
                 run()
         profile = taken.result()
         print(f"samples {profile.samples}, not complete {profile.ends()}")
-        return sum(profile.ends().values()) <= max(1, 0.03 * profile.samples)
+        enough = not run or profile.samples > 0
+        return enough and sum(profile.ends().values()) <= max(1, 0.03 * profile.samples)
 
     wait_until(is_read, 60, "its code is not read")
 

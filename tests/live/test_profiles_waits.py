@@ -32,6 +32,12 @@ def profile_begun(exporter, seconds, path, **options):
     return begun(take_pprof, exporter, seconds, path=path, program="profiles_waits", **options)
 
 
+def wait_until_waits_are_read(exporter, waiter):
+    """It uses no CPU of which there could be samples."""
+    workload = exporter.workload_of(waiter.port)
+    wait_until_read(exporter, workload, lambda: waiter.ask("run 1"), MUTEX)
+
+
 @pytest.fixture
 def wait(profiling, start):
     """wait(rounds, path, **options): a profile of all of a run, what threads measured, and metrics."""
@@ -39,7 +45,7 @@ def wait(profiling, start):
     def run(rounds, path, program="waiter", **options):
         waiter = start(Service, program, **options)
         workload = profiling.workload_of(waiter.port)
-        wait_until_read(profiling, workload)
+        wait_until_waits_are_read(profiling, waiter)
         before = profiling.scrape()
         result = profile_begun(profiling, SECONDS, path, workload=workload)
         own = waiter.ask(f"run {rounds}")
@@ -150,7 +156,7 @@ def test_a_wait_that_outlasts_the_profile_has_its_stack_and_the_time_up_to_its_e
     """It is told every second, and once: its stack was told with the first."""
     waiter = start(Service, "waiter")
     workload = profiling.workload_of(waiter.port)
-    wait_until_read(profiling, workload)
+    wait_until_waits_are_read(profiling, waiter)
     result = profile_begun(profiling, 4, MUTEX, workload=workload)
     before = time.time()
     waiter.ask("block")
@@ -170,7 +176,7 @@ def test_a_wait_that_outlasts_the_profile_has_its_stack_and_the_time_up_to_its_e
 def test_profiles_that_are_taken_at_once_have_what_was_in_their_own_time(profiling, start):
     waiter = start(Service, "waiter")
     workload = profiling.workload_of(waiter.port)
-    wait_until_read(profiling, workload)
+    wait_until_waits_are_read(profiling, waiter)
     first = profile_begun(profiling, 5, MUTEX, workload=workload)
     waiter.ask("block")
     profiling.wait_until(
