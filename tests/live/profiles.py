@@ -300,6 +300,17 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def family(pid):
+    """{name: pids} of all that a process has started, and those have."""
+    found, rest = {}, [str(pid)]
+    while rest:
+        one = rest.pop()
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            rest += Path(f"/proc/{one}/task/{one}/children").read_text().split()
+            found.setdefault(Path(f"/proc/{one}/comm").read_text().strip(), []).append(one)
+    return found
+
+
 # --- the clock --------------------------------------------------------------------------------------
 
 SYS_BPF = {"x86_64": 321, "aarch64": 280}[os.uname().machine]

@@ -261,17 +261,6 @@ def test_others_than_the_machine_itself_need_a_password(exporters, tmp_path):
     assert status_from(exporter, FAR, "--header", header) == 200
 
 
-def family(pid):
-    """{name: pids} of all that a process has started, and those have."""
-    found, rest = {}, [str(pid)]
-    while rest:
-        one = rest.pop()
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            rest += Path(f"/proc/{one}/task/{one}/children").read_text().split()
-            found.setdefault(Path(f"/proc/{one}/comm").read_text().strip(), []).append(one)
-    return found
-
-
 def fields(pid):
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return dict(line.split(":\t", 1) for line in lines)
@@ -282,7 +271,7 @@ CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE = 1 << 2, 1 << 19
 
 def expect_confined(exporter, opener):
     """What each of its processes may do; @opener: what the one that opens files may."""
-    processes = family(exporter.pid)
+    processes = profiles.family(exporter.pid)
     assert {"opener", "parser"} <= processes.keys()
     for name, pids in processes.items():
         for pid in pids:
@@ -316,6 +305,6 @@ def test_private_maps_without_profiles_or_the_right_are_said_to_be_none(exporter
 
 def test_without_the_flag_there_is_no_page_no_process_and_no_program(exporter, profiling):
     assert exporter.request(profiles.PATH)[0] == 404
-    assert not {"opener", "parser"} & family(exporter.pid).keys()
+    assert not {"opener", "parser"} & profiles.family(exporter.pid).keys()
     assert profiles.sampler(exporter) is None
     assert profiles.sampler(profiling)
