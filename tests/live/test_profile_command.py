@@ -146,6 +146,7 @@ def test_functions_and_boxes_have_the_shares_of_time_that_the_program_has_measur
     done = on_terminal(burner.name, "--seconds", SECONDS)
     true = profiles.shares(before, burner.ask("stats"))
     assert (done.returncode, done.stderr) == (0, f"profile: {burner.name}, for {SECONDS} s\n")
+    print(done.stdout)
     head, functions, flame = done.stdout.split("\n\n")
     samples, complete = re.fullmatch(
         rf"{burner.name}, {SECONDS}\.\d s: (\d+) samples, [\d.]+ CPUs, ([\d.]+) % of stacks are "
