@@ -241,10 +241,20 @@ class Exporter:
             pytest.skip(f"inconclusive: this machine hid {wanted - ended} ends of connections")
 
     def workload_of(self, port):
-        """The name under which the exporter shows who listens on @port."""
-        scrape = self.wait_until(lambda s: s.rows("workload_connections", port=port))
-        (row,) = scrape.rows("workload_connections", port=port)
-        return row[0]["workload"]
+        """
+        The name under which the exporter shows who listens on @port: where the kernel has chosen it,
+        one that has ended may have had it as well.
+        """
+
+        def listening(scrape):
+            names = [row["workload"] for row, _ in scrape.rows("workload_connections", port=port)]
+            if len(names) < 2:
+                return names
+            processes = scrape.rows("workload_processes")
+            return [row["workload"] for row, alive in processes if alive and row["workload"] in names]
+
+        (workload,) = listening(self.wait_until(listening))
+        return workload
 
     def cpu_seconds(self):
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(") ", 1)[1].split()
