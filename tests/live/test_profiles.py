@@ -130,9 +130,10 @@ def test_a_name_that_stands_for_a_text_without_end_is_shown_as_linked(profiling,
     began = time.monotonic()
     wait_until_read(profiling, workload)
     assert time.monotonic() - began >= DEMANGLING_SECONDS
-    reads = profiles.family(profiling.pid)["parser-reader"]
+    # One that is ended needs a CPU for that, and gives way to all else.
+    reads = set(profiles.family(profiling.pid)["parser-reader"])
     profile = take(profiling, 2, workload=workload)
-    assert profiles.family(profiling.pid)["parser-reader"] == reads, "it is ended once more"
+    assert set(profiles.family(profiling.pid)["parser-reader"]) <= reads, "it is ended once more"
     assert profile.calling("main", "worker", "slice_burn", endless_name(), "spin") > 0
     assert profile.calling("main", "worker", "slice_burn", "_Z4somev", "spin") > 0
     profile.expect_complete()
