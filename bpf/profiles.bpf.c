@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Profiles: on which stacks the threads of workloads spend CPU time, and on which they wait. A
- * clock of each CPU samples what runs there; waits are told by the scheduler, behind the programs
- * of threads, which say what is waited for. User space says when which of both are.
+ * Profiles: on which stacks the threads of workloads spend CPU time, on which they wait, and on
+ * which they touch memory that is not there. A clock of each CPU samples what runs there; waits are
+ * told by the scheduler, behind the programs of threads, which say what is waited for; faults by
+ * the kernel's counters of them. User space says when which of these are.
  *
- * All that count run with interrupts off: what a CPU has of its own has one user.
+ * All that count run with interrupts off, but those of faults, which have rows of their own: what a
+ * CPU has of its own has one user.
  */
 #include "lib/kernel.h"
 #include "core/maps.h"
 #include "core/pools.h"
 #include "core/trees.h"
+#include "profiles/faults.h"
 #include "profiles/offcpu.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -18,29 +21,26 @@ SEC("perf_event")
 int profiles_sample(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct profiled *here = profiled_here();
-	__u32 set, zero = 0;
-	struct unwinding *unwinding = bpf_map_lookup_elem(&unwindings, &zero);
 	struct thread *thread;
-	struct stack *known;
 
-	if (task->flags & (PF_KTHREAD | PF_EXITING) || !here || !unwinding)
+	if (task->flags & (PF_KTHREAD | PF_EXITING))
 		return 0;
 	thread = thread_of(task);
-	if (!thread || !thread->tree)
-		return 0;
-	set = set_enter(here);
-	unwinding->key.tree = thread->tree;
-	unwinding->key.state = STATE_RUNNING;
-	pool_name(thread, unwinding->stack.pool);
-	stack_of(unwinding, task, 0);
-	known = stack_known(set, unwinding);
-	if (known)
-		__sync_fetch_and_add(&known->samples, 1);
-	else
-		step(&here->lost[set]);
-	set_leave(here, set);
+	if (thread && thread->tree)
+		sample_count(thread, ROW_QUIET, STATE_RUNNING, 0, 1);
 	return 0;
+}
+
+SEC("perf_event")
+int profiles_minor(void *ctx)
+{
+	return fault_sample(FAULT_MINOR, MINOR_FAULTS_EACH);
+}
+
+SEC("perf_event")
+int profiles_major(void *ctx)
+{
+	return fault_sample(FAULT_MAJOR, 1);
 }
 
 /* --- waits ---------------------------------------------------------------------------------- */

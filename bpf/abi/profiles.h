@@ -8,6 +8,7 @@
 #define WORKLOAD_ABI_PROFILES_H
 
 #include "abi/kernel_types.h"
+#include "abi/threads.h"
 #include "abi/unwind.h"
 
 #define FRAMES_MAX 127U
@@ -67,27 +68,39 @@ static inline __s32 frame_syscall(__u64 frame)
 		       : -1;
 }
 
+/* What a stack is of that no thread_state is: page faults, without and with a wait for what had to
+ * be read, or was being read. */
+enum fault_state {
+	FAULT_MINOR = STATES + 1,
+	FAULT_MAJOR,
+	STACK_STATES,
+};
+
+/* Of so many minor faults of a CPU one is looked at: a prime, as code has rhythms. */
+#define MINOR_FAULTS_EACH 31U
+
 struct stack_key {
 	__u64 hash; /* of the pool's name, the frames and the end */
 	__u32 tree;
-	__u32 state; /* enum thread_state */
+	__u32 state; /* enum thread_state, or fault_state */
 };
 _Static_assert(sizeof(struct stack_key) == 16, "struct stack_key has a hole");
 
 /*
  * A frame is an address in code: where a call was made, that of the byte before it returns.
  *
- * With state RUNNING: samples of CPU time. With another one: waits that were spent in it, and for a
- * CPU behind that. Those that are not sampled are made up for by the others, which stand for
- * several. A wait can last longer than its stack is kept here: what is told of it later has no
- * frames, ends with STACK_BEGAN_BEFORE, and its hash is that of the stack with HASH_LATER. So does
- * what is told of one that began before the look, and its hash is by pool.
+ * With state RUNNING: samples of CPU time. With one of enum fault_state: page faults. With another
+ * one: waits that were spent in it, and for a CPU behind that. Those that are not sampled are made
+ * up for by the others, which stand for several. A wait can last longer than its stack is kept
+ * here: what is told of it later has no frames, ends with STACK_BEGAN_BEFORE, and its hash is that
+ * of the stack with HASH_LATER. So does what is told of one that began before the look, and its
+ * hash is by pool.
  *
  * Hashes `stacks_0` and `stacks_1`: programs write the one that `profiling` names; user space reads
  * the other once no program is in it any more (struct profiled).
  */
 struct stack {
-	__u64 samples; /* or waits that began */
+	__u64 samples; /* or faults, or waits that began */
 	__u64 ns; /* of waits, in the state of the key */
 	__u64 woken; /* of waits that are over, */
 	__u64 queued_ns; /* the time until a CPU was free */
@@ -117,10 +130,15 @@ _Static_assert(sizeof(struct profiling) == 16, "struct profiling has a hole");
 /* In the states of a look: also the time until a CPU is free, behind those that are looked at. */
 #define LOOK_QUEUED (1ULL << 63)
 
-/* Array `looked_at`, by tree, written by user space: which waits of its threads are looked at. */
+/* Bits of states, as in a look. */
+#define STATES_OF_WAITS (((1ULL << STATES) - 1) & ~(1ULL << STATE_RUNNING))
+#define STATES_OF_FAULTS (1ULL << FAULT_MINOR | 1ULL << FAULT_MAJOR)
+
+/* Array `looked_at`, by tree, written by user space: which waits and faults of its threads are
+ * looked at. */
 struct look {
-	__u64 since_ns; /* CLOCK_MONOTONIC, another one for each look; 0: there is none */
-	__u64 states; /* 1 << enum thread_state of each that is; LOOK_QUEUED */
+	__u64 since_ns; /* CLOCK_MONOTONIC, another one for each look at waits; 0: there is none */
+	__u64 states; /* 1 << the state of each that is; LOOK_QUEUED */
 };
 _Static_assert(sizeof(struct look) == 16, "struct look has a hole");
 
@@ -132,7 +150,9 @@ struct code_slot {
 };
 _Static_assert(sizeof(struct code_slot) == 16, "struct code_slot has a hole");
 
-/* Array `profiled`: of each CPU, which alone writes it. */
+/* Array `profiled`: of each CPU PROFILED_ROWS, which it alone writes: one by programs that nothing
+ * interrupts, and one by those of faults, which wakeups may interrupt. */
+#define PROFILED_ROWS 2U
 struct profiled {
 	__u64 entered[STACK_SETS]; /* programs that write to a set, */
 	__u64 left[STACK_SETS]; /* and those that have done so */

@@ -20,11 +20,17 @@
 struct thread_stored {
 	struct thread thread;
 	struct thread_wait wait;
+	struct pace faults; /* of pages, for profiles */
 };
 
 static inline struct thread_wait *thread_wait_of(struct thread *thread)
 {
 	return &((struct thread_stored *)thread)->wait;
+}
+
+static inline struct pace *thread_faults_of(struct thread *thread)
+{
+	return &((struct thread_stored *)thread)->faults;
 }
 
 struct {

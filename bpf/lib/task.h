@@ -127,6 +127,21 @@ static inline int file_is_socket(struct file *file)
 	return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
 }
 
+/*
+ * A thread of a process that never leaves the kernel: of io_uring, since 6.4 also of vhost. The
+ * flag of the latter meant something else before 5.17, and kernel_clone_args.user_worker is as old
+ * as it.
+ */
+static inline __u32 kernel_worker(const struct task_struct *task)
+{
+	struct kernel_clone_args *args = NULL;
+	__u32 flags = PF_IO_WORKER;
+
+	if (bpf_core_field_exists(args->user_worker))
+		flags |= PF_USER_WORKER;
+	return task->flags & flags;
+}
+
 static inline __s64 task_syscall(struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);

@@ -43,18 +43,20 @@ struct paces {
 };
 
 /*
- * Whether a wait of a thread that begins @now on a CPU is sampled, by @chance, a random number: for
- * how many it stands, as a power of two; negative: it is not. What the thread leaves out costs the
- * CPU nothing, and is not of its pace.
+ * Whether a wait of a thread that begins @now on a CPU, or a fault, is sampled, by @chance, a
+ * random number: for how many it stands, as a power of two; negative: it is not. What the thread
+ * leaves out costs the CPU nothing, and is not of its pace. @cost: of a sample, in those of waits:
+ * so many times fewer are taken.
  */
-static inline int pace_draw(struct pace *thread, struct paces *cpu, __u64 now_ns, __u32 chance)
+static inline int pace_draw(struct pace *thread, struct paces *cpu, __u32 cost, __u64 now_ns,
+			    __u32 chance)
 {
-	__u32 first = pace_step(thread, now_ns, THREAD_PACE_NS), second;
+	__u32 first = pace_step(thread, now_ns, cost * THREAD_PACE_NS), second;
 
 	if (chance & ((1U << first) - 1))
 		return -1;
 	second = pace_step(thread->every_ns < SELDOM_NS ? &cpu->often : &cpu->seldom, now_ns,
-			   CPU_PACE_NS);
+			   cost * CPU_PACE_NS);
 	return chance >> first & ((1U << second) - 1) ? -1 : (int)(first + second);
 }
 

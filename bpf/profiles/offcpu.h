@@ -11,49 +11,23 @@
 #include "lib/kernel.h"
 #include "core/maps.h"
 #include "machine/waits.h"
-#include "profiles/slots.h"
-#include "profiles/stack_sets.h"
+#include "profiles/samples.h"
 
-/* Of waits that threads leave to their CPU. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct paces);
-} wait_paces SEC(".maps");
-
-static inline int wait_draw(struct thread_wait *wait, __u64 now)
+/* @thread, which is the current one, begins to wait in @state: its stack. */
+static inline void wait_sample(struct thread *thread, __u32 state, __u32 shift, __u64 now)
 {
-	__u32 zero = 0;
-	struct paces *cpu = bpf_map_lookup_elem(&wait_paces, &zero);
-
-	return cpu ? pace_draw(&wait->pace, cpu, now, bpf_get_prandom_u32()) : -1;
-}
-
-/* @task, which is the current one, begins to wait in @state: its stack. */
-static inline void wait_sample(struct task_struct *task, struct thread *thread, __u32 state,
-			       __u32 shift, __u64 now)
-{
-	struct profiled *here = profiled_here();
-	__u32 zero = 0, set;
-	struct unwinding *unwinding = bpf_map_lookup_elem(&unwindings, &zero);
-	struct stack *known;
+	struct unwinding *unwinding = unwinding_here(ROW_QUIET);
+	struct profiled *here = profiled_here(ROW_QUIET);
+	__u32 set;
 
 	if (!unwinding || !here)
 		return;
 	set = set_enter(here);
-	unwinding->key.tree = thread->tree;
 	unwinding->key.state = state;
-	pool_name(thread, unwinding->stack.pool);
 	/* One that was preempted has called nothing, or has not come to wait for it. */
-	stack_of(unwinding, task, state == STATE_RUNNABLE ? 0 : frame_of_syscall(thread->syscall));
-	known = stack_known(set, unwinding);
-	if (known) {
-		__sync_fetch_and_add(&known->samples, 1ULL << shift);
+	unwinding->leaf = state == STATE_RUNNABLE ? 0 : frame_of_syscall(thread->syscall);
+	if (stack_sample(unwinding, here, set, thread, 1ULL << shift))
 		wait_start(thread_wait_of(thread), &unwinding->key, shift, now);
-	} else {
-		here->lost[set] += 1ULL << shift;
-	}
 	set_leave(here, set);
 }
 
@@ -62,12 +36,11 @@ static inline struct stack *piece_stack(__u32 set, const struct thread *thread,
 					const struct wait_piece *piece)
 {
 	struct stack *known = bpf_map_lookup_elem(set_stacks(set), &piece->key);
-	__u32 zero = 0;
 	struct unwinding *unwinding;
 
 	if (known)
 		return known;
-	unwinding = bpf_map_lookup_elem(&unwindings, &zero);
+	unwinding = unwinding_here(ROW_QUIET);
 	if (!unwinding)
 		return NULL;
 	unwinding->key = piece->key;
@@ -82,7 +55,7 @@ static inline struct stack *piece_stack(__u32 set, const struct thread *thread,
 static inline void piece_tell(const struct thread *thread, const struct wait_piece *piece,
 			      __u32 woken)
 {
-	struct profiled *here = profiled_here();
+	struct profiled *here = profiled_here(ROW_QUIET);
 	struct stack *known;
 	__u32 set;
 
@@ -115,9 +88,9 @@ static inline void wait_begins(struct task_struct *task, struct thread *thread,
 	wait_stop(wait, look, thread->tree, where_pool(thread->where), &now, &none);
 	if (!state_is_looked_at(look, state) || task->flags & PF_EXITING)
 		return;
-	shift = wait_draw(wait, now);
+	shift = sample_draw(&wait->pace, ROW_QUIET, 1, now);
 	if (shift >= 0)
-		wait_sample(task, thread, state, (__u32)shift, now);
+		wait_sample(thread, state, (__u32)shift, now);
 }
 
 static inline void wait_ends(struct thread *thread, const struct look *look)

@@ -38,12 +38,11 @@ static inline struct code_slot *slot_of_parent(struct task_struct *task)
 	return slot_told(parent);
 }
 
-/* Follows the stack of @task, whose memory is the current one; @leaf: what it calls. */
-static inline void stack_of(struct unwinding *unwinding, struct task_struct *task, __u64 leaf)
+/* Follows the stack of @task, whose memory is the current one. */
+static inline void stack_of(struct unwinding *unwinding, struct task_struct *task)
 {
 	struct code_slot *told = slot_told(task->group_leader);
 
-	unwinding->leaf = leaf;
 	unwinding->of_parent = !told;
 	stack_follow(unwinding, task, told ? told : slot_of_parent(task));
 	stack_hash(unwinding);

@@ -21,7 +21,7 @@ STACK_MAP(stacks_1);
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* CPUs: sized by the loader */
+	__uint(max_entries, PROFILED_ROWS); /* of each CPU: sized by the loader */
 	__type(key, __u32);
 	__type(value, struct profiled);
 } profiled SEC(".maps");
@@ -42,11 +42,11 @@ struct {
 	__type(value, struct look);
 } looked_at SEC(".maps");
 
-static inline struct profiled *profiled_here(void)
+static inline struct profiled *profiled_here(__u32 row)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 index = bpf_get_smp_processor_id() * PROFILED_ROWS + row;
 
-	return bpf_map_lookup_elem(&profiled, &cpu);
+	return bpf_map_lookup_elem(&profiled, &index);
 }
 
 static inline struct profiling *profiling_now(void)

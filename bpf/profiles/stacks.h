@@ -15,6 +15,11 @@
 #define MACHINE UNWIND_X86_64
 #endif
 
+/* Of what a CPU has of its own: for programs with interrupts off, and for those of faults, which
+ * wakeups may interrupt. */
+enum { ROW_QUIET, ROW_FAULTS };
+_Static_assert(ROW_FAULTS + 1 == PROFILED_ROWS, "PROFILED_ROWS");
+
 /* A stack that is being followed: too large for that of a program. */
 struct unwinding {
 	struct unwind_frame frame;
@@ -30,10 +35,15 @@ struct unwinding {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, PROFILED_ROWS);
 	__type(key, __u32);
 	__type(value, struct unwinding);
 } unwindings SEC(".maps");
+
+static inline struct unwinding *unwinding_here(__u32 row)
+{
+	return bpf_map_lookup_elem(&unwindings, &row);
+}
 
 /* The code of @unwinding's frame; false: it is of no range. */
 static inline int code_find(struct unwinding *unwinding, struct code_range *found)

@@ -15,21 +15,6 @@ VERIFIED_ALONE int sleeper_state(const struct sleeper *sleeper)
 	return sleeper ? (int)classify(sleeper) : STATE_WAIT;
 }
 
-/*
- * A thread of a process that never leaves the kernel: of io_uring, since 6.4 also of vhost. The
- * flag of the latter meant something else before 5.17, and kernel_clone_args.user_worker is as old
- * as it.
- */
-static inline __u32 kernel_worker(const struct task_struct *task)
-{
-	struct kernel_clone_args *args = NULL;
-	__u32 flags = PF_IO_WORKER;
-
-	if (bpf_core_field_exists(args->user_worker))
-		flags |= PF_USER_WORKER;
-	return task->flags & flags;
-}
-
 static __attribute__((noinline)) int sleeper_read(struct task_struct *task, struct sleeper *sleeper)
 {
 	struct pt_regs *regs;

@@ -33,7 +33,7 @@
 #define NAMES_SHOWN 20U /* where the workload is not there */
 
 /* In the order of enum profile_kind. */
-static const char *const types[] = { "cpu", "offcpu", "block", "lock" };
+static const char *const types[] = { "cpu", "offcpu", "block", "lock", "fault" };
 _Static_assert(COUNT(types) == PROFILE_KINDS, "a kind of profile has no name");
 
 struct profile_settings {
@@ -178,7 +178,7 @@ static int config_make(struct config *config, const struct profile_settings *set
 	char *argv[7] = { program, on, level };
 	int argc = 3;
 
-	if (settings->type == PROFILE_CPU)
+	if (!profile_kinds[settings->type].waits)
 		argv[argc++] = off; /* which tell waits for work from others */
 	if (settings->private_maps)
 		argv[argc++] = private_maps;
@@ -339,7 +339,7 @@ static int profile_run(const struct command_call *call)
 
 static const struct flag profile_flags[] = {
 	COMMAND_FLAG("type", "TYPE", "cpu", FLAG_CHOICE(profile_settings, type, types),
-		     "cpu, the default; offcpu (waits), block (but for a CPU) or lock."),
+		     "cpu, the default; offcpu (waits), block (but for a CPU), lock or fault."),
 	COMMAND_FLAG("seconds", "N", "10",
 		     FLAG_NUMBER_FROM(profile_settings, seconds, 1, PROFILE_SECONDS_MAX,
 				      "a number from 1 to 60"),
@@ -359,14 +359,13 @@ static const struct flag profile_flags[] = {
 const struct command command_profile = {
 	.name = "profile",
 	.operand = "WORKLOAD",
-	.summary = "Where a service spends CPU, or waits",
-	.about =
-		"Tells in which functions the service WORKLOAD spends CPU time, or waits: the most "
-		"frequent\n"
-		"ones, and a flame graph; or writes a profile for go tool pprof. Loads what it "
-		"needs by itself "
-		"and removes\n"
-		"it again: no exporter has to run.\n",
+	.summary = "Where a service uses CPU, waits or faults",
+	.about = "Tells in which functions the service WORKLOAD spends CPU time, waits, or has "
+		 "page\n"
+		 "faults: the most frequent ones, and a flame graph; or writes a profile for go "
+		 "tool\n"
+		 "pprof. Loads what it needs by itself and removes it again: no exporter has to "
+		 "run.\n",
 	.exit_codes = "0 the profile was taken, 1 it was not (standard error says why), 64 wrong "
 		      "arguments,\n"
 		      "71 out of memory, 74 the answer could not be written.\n",

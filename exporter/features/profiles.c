@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles: where workloads spend their CPU time and where they wait, by call site
- * (bpf/profiles.bpf.c), on pages that take a profile for as long as they are asked to; and metrics
- * of where they wait for locks. Off unless --collector.profiles.
+ * Profiles: where workloads spend their CPU time, where they wait and where memory is not there, by
+ * call site (bpf/profiles.bpf.c), on pages that take a profile for as long as they are asked to;
+ * and metrics of where they wait for locks. Off unless --collector.profiles.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -44,7 +44,7 @@ static const struct flag profiles_flags[] = {
 
 static unsigned int profiled_entries(const struct map_sizes *sizes)
 {
-	return sizes->cpus;
+	return sizes->cpus * PROFILED_ROWS;
 }
 
 static void settings_check(const struct profiles_settings *settings, const struct feature_env *env)
@@ -155,6 +155,7 @@ PAGE(cpu_page, PROFILE_CPU)
 PAGE(offcpu_page, PROFILE_OFFCPU)
 PAGE(block_page, PROFILE_BLOCK)
 PAGE(mutex_page, PROFILE_LOCK)
+PAGE(fault_page, PROFILE_FAULT)
 
 static const struct sandbox_call profiles_calls[] = {
 	HELPER_PASSING_CALLS,
@@ -167,7 +168,7 @@ static const struct sandbox_call profiles_calls[] = {
 static const struct needs profiles_needs = {
 	.calls = profiles_calls,
 	.calls_len = COUNT(profiles_calls),
-	.descriptors = 2 * FILES_MAX + 512, /* and of a clock for each CPU */
+	.descriptors = 2 * FILES_MAX + 2048, /* and of three perf events for each CPU */
 };
 
 static uint64_t profiles_helper_holds(const struct helper_kind *kind, const void *settings)
@@ -200,6 +201,10 @@ static const struct http_route profiles_routes[] = {
 	  .about = "a profile of waits for locks",
 	  .page = mutex_page,
 	  PRIVATE_LATER },
+	{ .path = "/debug/pprof/fault",
+	  .about = "a profile of page faults",
+	  .page = fault_page,
+	  PRIVATE_LATER },
 };
 
 const struct feature feature_profiles = {
@@ -210,6 +215,9 @@ const struct feature feature_profiles = {
 		.supports = true,
 		.backends = { { .object = "profiles" } },
 		.walks = { { "profiles_waits", WALK_LASTING } },
+		.perf = { { "profiles_sample", PERF_CLOCK, 0 },
+			  { "profiles_minor", PERF_MINOR_FAULTS, MINOR_FAULTS_EACH },
+			  { "profiles_major", PERF_MAJOR_FAULTS, 1 } },
 		.maps = { { "profiled", profiled_entries } },
 	},
 	.collector = true,

@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "kernel/clocks.h"
 #include "kernel/hooks.h"
 #include "kernel/objects.h"
 #include "kernel/probes.h"
@@ -41,7 +40,7 @@ struct loader {
 	struct part parts[LOADER_FEATURES_MAX];
 	struct probes probes; /* of the objects that are open */
 	struct walks walks;
-	struct clocks clocks;
+	struct perf_events perf;
 };
 
 /* --- why not ------------------------------------------------------------------------------- */
@@ -136,8 +135,8 @@ static int program_attach(struct loader *loader, size_t probe)
 
 	if (hook_is_by_process(bpf_program__section_name(program)))
 		return hooks_can_probe_processes() ? 0 : -EOPNOTSUPP;
-	if (clock_is_for(bpf_program__section_name(program)))
-		return clocks_attach(&loader->clocks, program, loader->knobs.sizes.cpus);
+	if (perf_events_have(&loader->perf, name))
+		return perf_events_attach(&loader->perf, program, loader->knobs.sizes.cpus);
 	if (walks_have(&loader->walks, name))
 		return walks_attach(&loader->walks, program);
 	loader->probes.links[probe] = bpf_program__attach(program);
@@ -174,7 +173,7 @@ static void feature_detach(struct loader *loader, size_t id)
 			continue;
 		bpf_link__destroy(TAKE_PTR(loader->probes.links[i]));
 		walks_detach(&loader->walks, loader->probes.rows[i].probe);
-		clocks_detach(&loader->clocks, loader->probes.rows[i].probe);
+		perf_events_detach(&loader->perf, loader->probes.rows[i].probe);
 		loader->probes.rows[i].attached = 0;
 	}
 }
@@ -303,10 +302,14 @@ static void features_list(struct loader *loader)
 		feature_since(&loader->features[id], &plan->backends[0]);
 		for (size_t i = 0; i < FEATURE_WALKS_MAX && plan->walks[i].program; i++)
 			walks_add(&loader->walks, &plan->walks[i]);
+		for (size_t i = 0; i < FEATURE_PERF_MAX && plan->perf[i].program; i++)
+			perf_events_add(&loader->perf, &plan->perf[i]);
 	}
 }
 _Static_assert(WALK_PROGRAMS_MAX >= LOADER_FEATURES_MAX * FEATURE_WALKS_MAX,
 	       "there is no room for the walks of all features");
+_Static_assert(PERF_PROGRAMS_MAX >= LOADER_FEATURES_MAX * FEATURE_PERF_MAX,
+	       "there is no room for the perf events of all features");
 
 /* Lists the programs of all objects. 0 or -ENOMEM. */
 static int probes_list(struct loader *loader)
@@ -383,7 +386,7 @@ void loader_free(struct loader *loader)
 	if (!loader)
 		return;
 	walks_detach_all(&loader->walks);
-	clocks_detach_all(&loader->clocks);
+	perf_events_detach_all(&loader->perf);
 	probes_detach(&loader->probes);
 	for (size_t id = 0; id < loader->features_len; id++)
 		object_close(&loader->objects[id]);
@@ -459,9 +462,9 @@ int loader_walk_some(struct loader *loader, enum walk walk, struct walk_cursor *
 	return walks_run(&loader->walks, walk, cursor, until_ns, NULL, NULL);
 }
 
-int loader_run_clock(const struct loader *loader, const char *program, bool run)
+int loader_run_perf(const struct loader *loader, const char *program, bool run)
 {
-	return clocks_run(&loader->clocks, program, run);
+	return perf_events_run(&loader->perf, program, run);
 }
 
 struct bpf_program *loader_program(const struct loader *loader, const char *name)

@@ -87,8 +87,9 @@ int loader_walk_rows(struct loader *loader, enum walk walk, walk_row_fn row, voi
 int loader_walk_some(struct loader *loader, enum walk walk, struct walk_cursor *cursor,
 		     uint64_t until_ns);
 
-/* Lets a program that a clock runs (kernel/clocks.h) do so, or stand still. 0; -ENOENT; -errno. */
-int loader_run_clock(const struct loader *loader, const char *program, bool run);
+/* Lets the perf events that run @program do so, or stand still (kernel/perf_events.h). 0; -ENOENT;
+ * -errno. */
+int loader_run_perf(const struct loader *loader, const char *program, bool run);
 
 /* A program by name, of a feature that is wanted; NULL if there is none. The loader's. */
 struct bpf_program *loader_program(const struct loader *loader, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the loader is told of a feature: its objects, walks and maps. */
+/* What the loader is told of a feature: its objects, walks, perf events and maps. */
 #ifndef WORKLOAD_KERNEL_PLAN_H
 #define WORKLOAD_KERNEL_PLAN_H
 
@@ -8,11 +8,13 @@
 #include <stdint.h>
 
 #include "abi/quotas.h"
+#include "kernel/perf_events.h"
 #include "kernel/sizes.h"
 #include "kernel/walk.h"
 
 #define FEATURE_BACKENDS_MAX 2U
 #define FEATURE_WALKS_MAX 5U
+#define FEATURE_PERF_MAX 3U
 #define FEATURE_MAPS_SIZED_MAX 2U
 
 struct loader;
@@ -32,6 +34,7 @@ struct feature_plan {
 	bool supports; /* measures nothing by itself: so is one without an object that needs none */
 	struct feature_backend backends[FEATURE_BACKENDS_MAX]; /* ends with object NULL, or full */
 	struct walk_program walks[FEATURE_WALKS_MAX]; /* ends with program NULL, or full */
+	struct perf_program perf[FEATURE_PERF_MAX]; /* the same */
 	/* How many slots its tables have on this machine; or NULL. And maps that depend on it. */
 	void (*size)(struct map_sizes *sizes);
 	struct map_plan maps[FEATURE_MAPS_SIZED_MAX]; /* ends with name NULL, or full */

@@ -32,8 +32,6 @@ void folded_frame(const struct profile *profile, uint64_t frame, struct buffer *
 static void append_stack(const struct profile *profile, const struct profile_stack *stack,
 			 struct buffer *out)
 {
-	bool cpu = profile->kind == PROFILE_CPU;
-
 	append_word(out, stack->workload);
 	buffer_char(out, ';');
 	append_word(out, stack->pool);
@@ -43,7 +41,9 @@ static void append_stack(const struct profile *profile, const struct profile_sta
 		buffer_char(out, ';');
 		folded_frame(profile, stack->frames[i], out);
 	}
-	buffer_printf(out, " %llu\n", cpu ? stack->count + 0ULL : stack->ns / NS_PER_US);
+	buffer_printf(out, " %llu\n",
+		      profile_weight(profile, stack) /
+			      (profile_kinds[profile->kind].waits ? NS_PER_US : 1));
 }
 
 void folded_write(const struct profile *profile, struct buffer *out)

@@ -18,7 +18,7 @@
 #define HASH_NONFATAL_OOM 1 /* an element that could not be added has hh.tbl == NULL */
 #include <uthash.h>
 
-#define VALUES 2 /* of a sample: how often, and how long */
+#define VALUES 2 /* of a sample, at most: how often, and how long */
 #define LABELS 3
 #define FILE_BYTES (UINT64_C(1) << 48) /* between the places of two files */
 
@@ -44,6 +44,7 @@ struct array {
 
 struct writing {
 	const struct profile *profile;
+	size_t values_len; /* of a sample */
 	struct texts texts;
 	uint64_t *frames; /* each once, in order: the id of a location is its place + 1 */
 	size_t frames_len;
@@ -263,7 +264,7 @@ static void sample_write(struct writing *writing, size_t i, uint64_t *ids)
 	sample->location_id = ids;
 	for (size_t f = 0; f < stack->len; f++)
 		ids[f] = location_id(writing, stack->frames[f]);
-	sample->n_value = VALUES;
+	sample->n_value = writing->values_len;
 	sample->value = writing->values + VALUES * i;
 	sample->value[0] = (int64_t)stack->count;
 	sample->value[1] = (int64_t)stack->ns;
@@ -305,17 +306,19 @@ static int message_append(struct writing *writing, struct buffer *out)
 
 	types[0].type = text_index(&writing->texts, kind->count);
 	types[0].unit = text_index(&writing->texts, "count");
-	types[1].type = text_index(&writing->texts, kind->time);
-	types[1].unit = text_index(&writing->texts, "nanoseconds");
+	if (kind->time) {
+		types[1].type = text_index(&writing->texts, kind->time);
+		types[1].unit = text_index(&writing->texts, "nanoseconds");
+	}
 	if (writing->texts.error)
 		return writing->texts.error;
-	message.n_sample_type = VALUES;
+	message.n_sample_type = writing->values_len;
 	message.sample_type = type_pointers;
 	message.period_type = &types[profile->period_ns ? 1 : 0];
 	message.period = profile->period_ns ? (int64_t)profile->period_ns : 1;
 	message.time_nanos = (int64_t)profile->time_ns;
 	message.duration_nanos = (int64_t)profile->duration_ns;
-	message.default_sample_type = types[1].type;
+	message.default_sample_type = types[writing->values_len - 1].type;
 	message.n_sample = writing->samples.len;
 	message.sample = (Pprof__Sample **)writing->samples.pointers;
 	message.n_mapping = writing->files.len;
@@ -350,12 +353,14 @@ static void writing_free(struct writing *writing)
 
 int pprof_write(const struct profile *profile, struct buffer *out)
 {
-	_cleanup_(writing_free) struct writing writing = { .profile = profile };
+	const struct profile_kind_row *kind = &profile_kinds[profile->kind];
+	_cleanup_(writing_free) struct writing writing = { .profile = profile,
+							   .values_len = kind->time ? 2 : 1 };
 	int r;
 
 	snprintf(writing.complete, sizeof(writing.complete),
 		 "complete stacks: %" PRIu64 " of %" PRIu64 "%s", profile->complete,
-		 profile->weight, profile->kind == PROFILE_CPU ? "" : " ns");
+		 profile->weight, kind->waits ? " ns" : "");
 	snprintf(writing.lost, sizeof(writing.lost), "lost samples: %" PRIu64, profile->lost);
 	text_index(&writing.texts, "");
 	r = frames_collect(&writing);

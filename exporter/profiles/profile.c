@@ -6,11 +6,12 @@
 #include "abi/profiles.h"
 
 const struct profile_kind_row profile_kinds[PROFILE_KINDS] = {
-	[PROFILE_CPU] = { "samples", "cpu" },
-	[PROFILE_OFFCPU] = { "waits", "offcpu" },
+	[PROFILE_CPU] = { "samples", "cpu", false },
+	[PROFILE_OFFCPU] = { "waits", "offcpu", true },
 	/* Names that Go has given them, and that others know (runtime/pprof). */
-	[PROFILE_BLOCK] = { "contentions", "delay" },
-	[PROFILE_LOCK] = { "contentions", "delay" },
+	[PROFILE_BLOCK] = { "contentions", "delay", true },
+	[PROFILE_LOCK] = { "contentions", "delay", true },
+	[PROFILE_FAULT] = { "faults", NULL, false },
 };
 
 static int frame_compare(const void *a, const void *b)

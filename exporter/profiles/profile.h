@@ -33,15 +33,24 @@ struct profile_stack {
 	size_t len;
 	const char *workload, *pool, *state;
 	uint64_t count;
-	uint64_t ns;
+	uint64_t ns; /* of faults 0 */
 };
 
-/* What it is of: CPU time, or waits; of those all, or all but for a CPU, or for locks. None is of
- * waits for work. */
-enum profile_kind { PROFILE_CPU, PROFILE_OFFCPU, PROFILE_BLOCK, PROFILE_LOCK, PROFILE_KINDS };
+/* What it is of: CPU time; waits, of which all, or all but for a CPU, or for locks, and none for
+ * work; or page faults. */
+enum profile_kind {
+	PROFILE_CPU,
+	PROFILE_OFFCPU,
+	PROFILE_BLOCK,
+	PROFILE_LOCK,
+	PROFILE_FAULT,
+	PROFILE_KINDS
+};
 
 struct profile_kind_row {
-	const char *count, *time; /* what pprof calls both values of a sample */
+	const char *count,
+		*time; /* what pprof calls the values of a sample; NULL: it has no time */
+	bool waits; /* what weighs is their time; else how many */
 };
 extern const struct profile_kind_row profile_kinds[PROFILE_KINDS];
 
@@ -49,9 +58,9 @@ struct profile {
 	enum profile_kind kind;
 	uint64_t time_ns; /* CLOCK_REALTIME at its beginning */
 	uint64_t duration_ns;
-	uint64_t period_ns; /* of CPU time, between two samples; of waits 0 */
-	uint64_t samples; /* of CPU time; or waits */
-	uint64_t weight, complete; /* samples, of waits nanoseconds; and those of complete stacks */
+	uint64_t period_ns; /* of CPU time, between two samples; else 0 */
+	uint64_t samples; /* of CPU time; or waits, or faults */
+	uint64_t weight, complete; /* these, of waits nanoseconds; and those of complete stacks */
 	uint64_t lost; /* of all workloads meanwhile: it may lack them */
 	const struct profile_file *files; /* by number */
 	size_t files_len;
@@ -60,6 +69,13 @@ struct profile {
 	const struct profile_stack *stacks;
 	size_t stacks_len;
 };
+
+/* What @stack weighs in @profile: nanoseconds of waits; else its count. */
+static inline uint64_t profile_weight(const struct profile *profile,
+				      const struct profile_stack *stack)
+{
+	return profile_kinds[profile->kind].waits ? stack->ns : stack->count;
+}
 
 /* Puts frames in order, and leaves each once. Returns how many those are. */
 size_t profile_frames_sort(uint64_t *frames, size_t len);

@@ -10,10 +10,10 @@
 
 #define TICK_NS NS_PER_S /* between two looks for processes and samples */
 #define SETTLE_NS (3 * NS_PER_S) /* for reading code before the first sample */
+#define LOOKED_AT (WAITS_LOOKED_AT | STATES_OF_FAULTS)
 #define TAKE_TRIES 3 /* of a scrape, where a set cannot be read at once */
 #define SITES_SHARE 10U /* names of call sites keep the parser busy for one part of so many, */
 #define SITES_REST_NS NS_PER_S /* which is not made to wait longer than that */
-#define RUNNING (UINT64_C(1) << STATE_RUNNING)
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
@@ -59,8 +59,7 @@ static void sample_take(void *arg, const void *key, const void *value)
 			       stack);
 }
 
-/* 1 << enum thread_state of those that profiles want, which are being taken; @workload NULL: of
- * any. */
+/* 1 << the state of what profiles want that are being taken; @workload NULL: of any. */
 static uint64_t states_recorded(const struct profiler *profiler, const char *workload)
 {
 	const struct profiler_run *run;
@@ -83,7 +82,7 @@ int profiler_drain(struct profiler *profiler)
 /* Waits that last are only for profiles: to metrics a wait is told when it ends. */
 int profiler_take(struct profiler *profiler)
 {
-	bool lasting = states_recorded(profiler, NULL) & ~RUNNING;
+	bool lasting = states_recorded(profiler, NULL) & WAITS_LOOKED_AT;
 
 	if (!sampling_runs(&profiler->sampling))
 		return 0;
@@ -97,11 +96,13 @@ void profiler_count(struct profiler *profiler, struct profile_row rows[static PR
 		STACK_END_LIST(STACK_END)
 #undef STACK_END
 	};
+	struct sampling *sampling = &profiler->sampling;
 
 	for (size_t end = 0; end < STACK_ENDS; end++)
 		rows[end] = (struct profile_row){ labels[end], profiler->ends[end] };
-	rows[STACK_ENDS] =
-		(struct profile_row){ "lost", profiler->lost + sampling_lost(&profiler->sampling) };
+	rows[STACK_ENDS] = (struct profile_row){ "lost", profiler->lost +
+								 sampling_lost(sampling, false) +
+								 sampling_lost(sampling, true) };
 }
 
 size_t profiler_maps(const struct profiler *profiler, struct map_row rows[static 2])
@@ -122,19 +123,21 @@ static uint64_t states_wanted(const struct profiler *profiler, const char *workl
 	return states_recorded(profiler, workload) | own;
 }
 
-/* The look is at the waits that are wanted, and at no others: sampling these costs time. */
+/* The look is at the waits and faults that are wanted, and at no others: sampling these costs time.
+ */
 static void look_set(struct profiler *profiler)
 {
 	struct waits *waits = &profiler->sampling.waits;
-	bool look = states_wanted(profiler, NULL) & ~RUNNING, begins = false;
+	uint64_t all = states_wanted(profiler, NULL);
+	bool look = all & WAITS_LOOKED_AT, begins = false;
 
 	if (look != waits->looks_now)
 		waits_look(waits, look);
-	for (uint32_t tree = 1; look && tree < TREES_MAX; tree++) {
+	for (uint32_t tree = 1; all & LOOKED_AT && tree < TREES_MAX; tree++) {
 		const char *name = tree_workload(profiler, tree);
 
 		begins |= waits_want(waits, tree,
-				     name ? states_wanted(profiler, name) & ~RUNNING : 0);
+				     name ? states_wanted(profiler, name) & LOOKED_AT : 0);
 	}
 	if (begins)
 		waits_read(waits);
@@ -143,7 +146,7 @@ static void look_set(struct profiler *profiler)
 int profiler_sample(struct profiler *profiler)
 {
 	look_set(profiler);
-	return sampling_clock(&profiler->sampling, states_wanted(profiler, NULL) & RUNNING);
+	return sampling_run(&profiler->sampling, states_wanted(profiler, NULL));
 }
 
 /* --- call sites of locks -------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The profiler: takes profiles while one is waited for, and does nothing else unless call sites of
- * locks are wanted as metrics. The clock of the kernel side runs while at least one of CPU time is
- * being taken, and it looks at waits while one of these is, or for the metrics; all share what is
- * told.
+ * locks are wanted as metrics. The kernel side samples CPU time while at least one profile of it is
+ * being taken, page faults likewise, and looks at waits while one of these is, or for the metrics;
+ * all share what is told.
  *
  * One thread; all of it in the exporter's loop.
  */

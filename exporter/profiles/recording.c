@@ -23,7 +23,7 @@ struct workload_name {
 
 struct recorded {
 	struct stack_key key; /* its tree: a workload_name's number */
-	uint64_t count, ns; /* of waits; ns: of CPU time 0 */
+	uint64_t count, ns; /* ns: of waits; else 0 */
 	uint64_t woken, queued_ns;
 	char pool[POOL_NAME_BYTES];
 	const struct workload_name *workload;
@@ -50,10 +50,12 @@ struct recording {
 	struct profile_stack *rows;
 };
 
-static const char *const state_names[] = {
+static const char *const state_names[STACK_STATES] = {
 #define STATE(id, label) [STATE_##id] = label,
 	STATE_LIST(STATE)
 #undef STATE
+		[FAULT_MINOR] = "minor",
+	[FAULT_MAJOR] = "major",
 };
 
 /* What stands in the place of the frames that are missing. */
@@ -162,15 +164,15 @@ bool recording_wants(const struct recording *recording, const char *workload)
 
 uint64_t recording_states(const struct recording *recording)
 {
-	const uint64_t waits = ((UINT64_C(1) << STATES) - 1) & ~STATE_BIT(RUNNING);
-
 	switch (recording->kind) {
 	case PROFILE_OFFCPU:
-		return waits;
+		return STATES_OF_WAITS;
 	case PROFILE_BLOCK:
-		return waits & ~STATE_BIT(IDLE) & ~STATE_BIT(RUNNABLE);
+		return STATES_OF_WAITS & ~STATE_BIT(IDLE) & ~STATE_BIT(RUNNABLE);
 	case PROFILE_LOCK:
 		return STATE_BIT(LOCK);
+	case PROFILE_FAULT:
+		return STATES_OF_FAULTS;
 	default:
 		return STATE_BIT(RUNNING);
 	}
@@ -178,7 +180,7 @@ uint64_t recording_states(const struct recording *recording)
 
 bool recording_is_of(const struct recording *recording, uint32_t state)
 {
-	return state < STATES && recording_states(recording) >> state & 1;
+	return state < STACK_STATES && recording_states(recording) >> state & 1;
 }
 
 /* Of waits for work only those for a CPU are shown, which follow them. */
@@ -229,7 +231,7 @@ static void stack_count(struct recording *recording, struct recorded *recorded,
 	recorded->queued_ns += stack->queued_ns;
 	if (state_is_shown(recorded->key.state)) {
 		counts->samples += stack->samples;
-		weight = recording->kind == PROFILE_CPU ? stack->samples : stack->ns;
+		weight = profile_kinds[recording->kind].waits ? stack->ns : stack->samples;
 	}
 	if (recording->kind == PROFILE_OFFCPU)
 		weight += stack->queued_ns;
@@ -403,7 +405,7 @@ static void stack_show(const struct recorded *recorded, uint32_t state, uint64_t
 		.len = recorded->len,
 		.workload = recorded->workload->text,
 		.pool = recorded->pool,
-		.state = state_names[state < STATES ? state : STATE_RUNNING],
+		.state = state_names[state],
 		.count = count,
 		.ns = ns,
 	};

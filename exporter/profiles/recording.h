@@ -26,7 +26,8 @@ struct recording;
 struct recording *recording_new(enum profile_kind kind, const char *workload);
 void recording_free(struct recording *recording); /* NULL is nothing */
 
-/* What it is to be told of: 1 << enum thread_state of each. And whether @state is one of these. */
+/* What it is to be told of: 1 << the state of each (struct stack_key). And whether @state is one of
+ * these. */
 uint64_t recording_states(const struct recording *recording);
 bool recording_is_of(const struct recording *recording, uint32_t state);
 

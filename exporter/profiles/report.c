@@ -108,11 +108,9 @@ static struct place *frame_place(struct report *report, uint64_t frame)
 
 static int path_read(struct report *report, const struct profile_stack *stack, struct path *path)
 {
-	bool waits = report->profile->kind != PROFILE_CPU;
-
-	path->weight = waits ? stack->ns : stack->count;
+	path->weight = profile_weight(report->profile, stack);
 	path->places[path->len++] = place_of(report, NO_FILE, stack->pool);
-	if (waits)
+	if (report->profile->kind != PROFILE_CPU)
 		path->places[path->len++] = place_of(report, NO_STACK, stack->state);
 	for (size_t i = stack->len; i-- > 0 && path->len < PLACES_MAX;)
 		path->places[path->len++] = frame_place(report, stack->frames[i]);
@@ -323,22 +321,33 @@ static void head_waits(const struct profile *profile, double seconds, struct buf
 		buffer_printf(out, ", %.2f threads at a time", waited / seconds);
 }
 
+static void head_faults(const struct profile *profile, double seconds, struct buffer *out)
+{
+	buffer_printf(out, "%" PRIu64 " page faults", profile->samples);
+	if (profile->samples)
+		buffer_printf(out, ", %.0f a second", (double)profile->samples / seconds);
+}
+
 static void head_write(const struct profile *profile, const char *workload, struct buffer *out)
 {
 	double seconds = (double)profile->duration_ns / (double)NS_PER_S;
-	bool cpu = profile->kind == PROFILE_CPU;
+	bool cpu = profile->kind == PROFILE_CPU, waits = profile_kinds[profile->kind].waits;
 	char name[PLACE_BYTES];
 
 	utf8_copy(name, sizeof(name), workload);
 	buffer_printf(out, "%s, %.1f s: ", name, seconds);
 	if (cpu)
 		head_cpu(profile, seconds, out);
-	else
+	else if (waits)
 		head_waits(profile, seconds, out);
+	else
+		head_faults(profile, seconds, out);
 	if (profile->weight)
 		buffer_printf(out, ", %.1f %% of %s are complete",
 			      100.0 * (double)profile->complete / (double)profile->weight,
-			      cpu ? "stacks" : "them, by time,");
+			      cpu     ? "stacks"
+			      : waits ? "them, by time,"
+				      : "their stacks");
 	else if (cpu && !profile->lost)
 		buffer_text(out, ", as it used no CPU");
 	if (profile->lost)

@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "kernel/clocks.h"
+#include "kernel/perf_events.h"
 #include "profiles/generated.h"
 
 #define LATE_NS (100 * NS_PER_MS) /* for the last samples, where a set cannot be read at once */
-#define PERIOD_NS (NS_PER_S / CLOCK_HZ)
+#define PERIOD_NS (NS_PER_S / PERF_CLOCK_HZ)
 
 /* --- the end of a profile ------------------------------------------------------------------- */
 
@@ -106,6 +106,13 @@ static void names_next(struct profiler_run *run)
 
 /* --- a profile ------------------------------------------------------------------------------ */
 
+/* Of what it is of, by all workloads, ever. */
+static uint64_t run_lost(const struct profiler_run *run)
+{
+	return sampling_lost(&run->profiler->sampling,
+			     recording_states(run->recording) & STATES_OF_FAULTS);
+}
+
 static void run_sample(struct profiler_run *run)
 {
 	struct profiler *profiler = run->profiler;
@@ -118,7 +125,7 @@ static void run_sample(struct profiler_run *run)
 	run->time_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 	run->begun_ns = clock_monotonic_ns();
 	run->until_ns = run->begun_ns + run->wanted_ns;
-	run->lost = sampling_lost(&profiler->sampling);
+	run->lost = run_lost(run);
 	run->state = RUN_SAMPLES;
 	if (profiler_sample(profiler))
 		run_tell(run, -EIO);
@@ -132,7 +139,7 @@ static void run_end(struct profiler_run *run, uint64_t now_ns)
 
 	if (profiler_take(profiler) && now_ns < run->until_ns + LATE_NS)
 		return; /* once more, in the next turn of the loop */
-	recording_lose(run->recording, sampling_lost(&profiler->sampling) - run->lost);
+	recording_lose(run->recording, run_lost(run) - run->lost);
 	run->until_ns = end_ns;
 	run->state = RUN_NAMES;
 	profiler_sample(profiler);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profiles/sampling.h"
 
-#define PROGRAM "profiles_sample"
-
 int sampling_open(struct sampling *sampling, struct loader *loader)
 {
 	int r;
@@ -18,18 +16,40 @@ void sampling_close(struct sampling *sampling)
 	sets_close(&sampling->sets);
 }
 
-int sampling_clock(struct sampling *sampling, bool run)
-{
-	int r = run == sampling->clock ? 0 : loader_run_clock(sampling->loader, PROGRAM, run);
+static const struct {
+	const char *program;
+	uint64_t states; /* which it samples */
+} programs[SAMPLING_PROGRAMS] = {
+	{ "profiles_sample", UINT64_C(1) << STATE_RUNNING },
+	{ "profiles_minor", UINT64_C(1) << FAULT_MINOR },
+	{ "profiles_major", UINT64_C(1) << FAULT_MAJOR },
+};
 
-	if (!r)
-		sampling->clock = run;
-	return r;
+int sampling_run(struct sampling *sampling, uint64_t states)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < SAMPLING_PROGRAMS; i++) {
+		bool run = states & programs[i].states;
+		int r = run == sampling->runs[i]
+				? 0
+				: loader_run_perf(sampling->loader, programs[i].program, run);
+
+		if (!r)
+			sampling->runs[i] = run;
+		else
+			error = r;
+	}
+	return error;
 }
 
 bool sampling_runs(const struct sampling *sampling)
 {
-	return sampling->clock || sampling->waits.looks_now;
+	bool runs = sampling->waits.looks_now;
+
+	for (size_t i = 0; i < SAMPLING_PROGRAMS; i++)
+		runs |= sampling->runs[i];
+	return runs;
 }
 
 /* Waits that last are read before the sets are, in which their stacks are; and not again until
@@ -47,7 +67,7 @@ int sampling_take(struct sampling *sampling, bool lasting, table_row_fn row, voi
 	return r;
 }
 
-uint64_t sampling_lost(struct sampling *sampling)
+uint64_t sampling_lost(struct sampling *sampling, bool faults)
 {
-	return sets_lost(&sampling->sets) + sampling->waits.lost;
+	return sets_lost(&sampling->sets, faults) + (faults ? 0 : sampling->waits.lost);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel side samples while profiles are taken: CPU time, by the clock of each CPU, and
- * waits; and what it has counted of both.
+ * What the kernel side samples while profiles are taken: CPU time, by the clock of each CPU, page
+ * faults, and waits; and what it has counted of them.
  *
  * One thread.
  */
@@ -16,11 +16,13 @@
 #include "profiles/sets.h"
 #include "profiles/waits.h"
 
+#define SAMPLING_PROGRAMS 3U /* that perf events run */
+
 struct sampling {
 	struct loader *loader; /* borrowed */
 	struct sets sets;
 	struct waits waits;
-	bool clock; /* runs */
+	bool runs[SAMPLING_PROGRAMS];
 	bool behind; /* sets could not be read after the waits that last */
 };
 
@@ -28,8 +30,9 @@ struct sampling {
 int sampling_open(struct sampling *sampling, struct loader *loader);
 void sampling_close(struct sampling *sampling);
 
-/* Lets the clock run, or stand still. 0 or -errno. */
-int sampling_clock(struct sampling *sampling, bool run);
+/* What is sampled by perf events from now on: CPU time and faults of those states, each as 1 << it
+ * (struct stack_key). 0 or -errno. */
+int sampling_run(struct sampling *sampling, uint64_t states);
 
 /* Whether anything is sampled. */
 bool sampling_runs(const struct sampling *sampling);
@@ -39,8 +42,8 @@ bool sampling_runs(const struct sampling *sampling);
  * again; -errno. */
 int sampling_take(struct sampling *sampling, bool lasting, table_row_fn row, void *arg);
 
-/* Samples, and waits that they stand for or pieces of them, for which there was no room in the
- * kernel, or on the way from it; ever. */
-uint64_t sampling_lost(struct sampling *sampling);
+/* Page faults, or samples of all else, and waits that they stand for or pieces of them, for which
+ * there was no room in the kernel, or on the way from it; ever. */
+uint64_t sampling_lost(struct sampling *sampling, bool faults);
 
 #endif

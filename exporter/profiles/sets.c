@@ -8,7 +8,8 @@
 #include "base/clock.h"
 #include "base/units.h"
 
-/* A program is in a set for microseconds; longer only while its virtual CPU stands still. */
+/* A program is in a set for microseconds; longer only while its virtual CPU stands still, or, one
+ * of faults, while it is interrupted. */
 #define LEAVE_NS (2 * NS_PER_MS)
 
 int sets_open(struct sets *sets, const struct loader *loader)
@@ -38,8 +39,8 @@ void sets_close(struct sets *sets)
 
 static bool set_is_left(struct sets *sets, uint64_t set)
 {
-	for (size_t cpu = 0; cpu < sets->cpus.entries; cpu++) {
-		const struct profiled *profiled = view_at(&sets->cpus, cpu);
+	for (size_t row = 0; row < sets->cpus.entries; row++) {
+		const struct profiled *profiled = view_at(&sets->cpus, row);
 		uint64_t left = __atomic_load_n(&profiled->left[set], __ATOMIC_SEQ_CST);
 
 		if (__atomic_load_n(&profiled->entered[set], __ATOMIC_SEQ_CST) != left)
@@ -87,12 +88,12 @@ int sets_take(struct sets *sets, table_row_fn row, void *arg)
 	return set_take(sets, row, arg);
 }
 
-uint64_t sets_lost(struct sets *sets)
+uint64_t sets_lost(struct sets *sets, bool faults)
 {
 	uint64_t lost = 0;
 
-	for (size_t cpu = 0; cpu < sets->cpus.entries; cpu++) {
-		const struct profiled *profiled = view_at(&sets->cpus, cpu);
+	for (size_t row = faults; row < sets->cpus.entries; row += PROFILED_ROWS) {
+		const struct profiled *profiled = view_at(&sets->cpus, row);
 
 		for (unsigned int set = 0; set < STACK_SETS; set++)
 			lost += __atomic_load_n(&profiled->lost[set], __ATOMIC_RELAXED);

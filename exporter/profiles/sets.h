@@ -18,7 +18,7 @@
 
 struct sets {
 	struct view now; /* struct profiling */
-	struct view cpus; /* struct profiled */
+	struct view cpus; /* struct profiled: PROFILED_ROWS of each */
 	int stacks[STACK_SETS]; /* descriptors, borrowed */
 	bool unread; /* the set that is not written to has not been emptied */
 };
@@ -29,12 +29,12 @@ void sets_close(struct sets *sets);
 
 /*
  * Calls @row with every struct stack_key and struct stack that was counted since this was called
- * last. 0; -EAGAIN: a program, of a CPU that stands still, has not left the set yet: nothing is
- * lost, call again later; -errno of reading: the same.
+ * last. 0; -EAGAIN: a program, that is interrupted or whose CPU stands still, has not left the set
+ * yet: nothing is lost, call again later; -errno of reading: the same.
  */
 int sets_take(struct sets *sets, table_row_fn row, void *arg);
 
-/* Samples for which there was no room in the sets, ever. */
-uint64_t sets_lost(struct sets *sets);
+/* Page faults, or samples of all else, for which there was no room in the sets, ever. */
+uint64_t sets_lost(struct sets *sets, bool faults);
 
 #endif

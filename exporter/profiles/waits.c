@@ -37,7 +37,9 @@ void waits_look(struct waits *waits, bool look)
 	__atomic_store_n(&now->looks, look, __ATOMIC_SEQ_CST);
 	waits->told_len = 0;
 	for (uint32_t tree = 0; !look && tree < TREES_MAX; tree++)
-		waits_want(waits, tree, 0);
+		waits_want(waits, tree,
+			   ((struct look *)view_at(&waits->trees, tree))->states &
+				   ~WAITS_LOOKED_AT);
 }
 
 /* Two looks never begin at the same time. */
@@ -52,10 +54,10 @@ static uint64_t look_begin(struct waits *waits)
 bool waits_want(struct waits *waits, uint32_t tree, uint64_t states)
 {
 	struct look *look = view_at(&waits->trees, tree);
-	bool begins = states & ~look->states;
+	bool begins = states & ~look->states & WAITS_LOOKED_AT;
 
 	__atomic_store_n(&look->states, states, __ATOMIC_SEQ_CST);
-	if (begins || !states)
+	if (begins || !(states & WAITS_LOOKED_AT))
 		__atomic_store_n(&look->since_ns, begins ? look_begin(waits) : 0, __ATOMIC_SEQ_CST);
 	return begins;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The look of the kernel side at waits of threads: from when to when it lasts, and what it tells of
- * waits that are not over yet. Those that are over are in the sets (profiles/sets.h).
+ * The look of the kernel side at waits of threads, and at their page faults: of which trees it is
+ * and from when to when it lasts, and what it tells of waits that are not over yet. Those that are
+ * over, and faults, are in the sets (profiles/sets.h).
  *
  * One thread.
  */
@@ -18,6 +19,7 @@
 #include "kernel/table.h"
 #include "kernel/view.h"
 
+#define WAITS_LOOKED_AT (STATES_OF_WAITS | LOOK_QUEUED) /* of the states of a look */
 #define WAITS_TOLD_MAX 65536U /* between two calls of waits_take() */
 
 struct waits {
@@ -35,13 +37,13 @@ struct waits {
 int waits_open(struct waits *waits, struct loader *loader);
 void waits_close(struct waits *waits);
 
-/* Begins or ends to look; at first at no tree. */
+/* Begins or ends to look at waits; at first at those of no tree. */
 void waits_look(struct waits *waits, bool look);
 
 /*
- * While it does: at those waits of @tree that are spent in @states (struct look); 0: at none.
- * Whether a look begins, as there is one more state: to it all waits that last began before, and it
- * begins for them with the next waits_read().
+ * At those waits of @tree that are spent in @states (struct look), while it looks at waits, and at
+ * its faults of these states; 0: at none. Whether a look begins, as there is one more state: to it
+ * all waits that last began before, and it begins for them with the next waits_read().
  */
 bool waits_want(struct waits *waits, uint32_t tree, uint64_t states);
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 Profiles: asked for, and read as others read them: folded lines, and pprof's format by `go tool pprof`.
-And the clock that takes their samples, as the kernel tells of it.
+And what takes their samples, as the kernel tells of it.
 """
 
 import contextlib
@@ -238,7 +238,7 @@ def _locations(text):
 
 def _sample(values, labels, frames):
     numbers, locations = values.split(":")
-    count, ns = map(int, numbers.split())
+    count, ns = [*map(int, numbers.split()), 0][:2]  # of page faults there is no time
     named = dict(re.findall(r"(\w+):\[(.*?)\](?= \w+:\[|\s*$)", labels))
     return Stack(
         frames=tuple(frames[number] for number in reversed(locations.split())),
@@ -311,7 +311,7 @@ def family(pid):
     return found
 
 
-# --- the clock --------------------------------------------------------------------------------------
+# --- samplers -------------------------------------------------------------------------------------
 
 SYS_BPF = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
 BPF_ENABLE_STATS = 32

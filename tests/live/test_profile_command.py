@@ -361,6 +361,23 @@ def test_each_type_is_a_profile_of_its_own(start, path, kind):
     assert ("runnable" in states) == (kind == "offcpu")
 
 
+def test_page_faults_are_shown_by_number(start):
+    toucher = start(Service, "toucher", rest=100)
+    done = take(toucher.name, "--type=fault", f"--seconds={SECONDS}")
+    assert done.returncode == 0, done.stderr
+    head, functions, flame = done.stdout.split("\n\n")
+    faults, rate = re.fullmatch(
+        rf"{toucher.name}, [\d.]+ s: (\d+) page faults, (\d+) a second, [\d.]+ % of their stacks are "
+        rf"complete{LOST}",
+        head,
+    ).groups()
+    assert int(faults) == pytest.approx(int(rate) * SECONDS, rel=0.1)
+    assert FUNCTION.findall(functions)[0][2:] == ("touch", toucher.name)
+    _, pools, states, *rows = flame.splitlines()
+    assert states.startswith("[minor")
+    assert columns_of(rows, "touch_most") > 0.5 * len(pools)
+
+
 def test_a_service_that_uses_no_cpu_has_no_samples(start):
     idle = start(Service, "burner", idle=1)
     done = take(idle.name, "--seconds=1")

@@ -13,6 +13,8 @@ static struct {
 	size_t told;
 } plain_clock_state;
 
+static bool minor_runs, major_runs;
+
 /* --- for tests ------------------------------------------------------------------------------ */
 
 static const char *set_name(uint64_t set)
@@ -92,14 +94,26 @@ bool plain_clock(size_t *told)
 	return plain_clock_state.runs;
 }
 
+bool plain_faults(void)
+{
+	cr_expect_eq(minor_runs, major_runs);
+	return minor_runs;
+}
+
 /* --- exporter/kernel/ ----------------------------------------------------------------------- */
 
-int loader_run_clock(const struct loader *loader, const char *program, bool run)
+int loader_run_perf(const struct loader *loader, const char *program, bool run)
 {
 	(void)loader;
-	cr_expect_str_eq(program, "profiles_sample");
-	plain_clock_state.runs = run;
-	plain_clock_state.told++;
+	if (!strcmp(program, "profiles_sample")) {
+		plain_clock_state.runs = run;
+		plain_clock_state.told++;
+	} else if (!strcmp(program, "profiles_minor")) {
+		minor_runs = run;
+	} else {
+		cr_expect_str_eq(program, "profiles_major");
+		major_runs = run;
+	}
 	return 0;
 }
 

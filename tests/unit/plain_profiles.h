@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What profiles have of the plain kernel side: the two sets of stacks with the programs that write
- * them, the slots that processes are told, and the clock.
+ * them, the slots that processes are told, the clock, and what looks at page faults.
  */
 #ifndef TESTS_PLAIN_PROFILES_H
 #define TESTS_PLAIN_PROFILES_H
@@ -41,14 +41,15 @@ struct plain_slot {
 		PLAIN_PROFILES_ARRAY("code_slots", PLAIN_SLOTS, struct plain_slot),             \
 		PLAIN_PROFILES_ARRAY("profiling", 1, struct profiling),                         \
 		PLAIN_PROFILES_ARRAY("looked_at", TREES_MAX, struct look),                      \
-		PLAIN_PROFILES_ARRAY("profiled", PLAIN_CPUS, struct profiled),                  \
+		PLAIN_PROFILES_ARRAY("profiled", PLAIN_CPUS *PROFILED_ROWS, struct profiled),   \
 		PLAIN_PROFILES_ARRAY("process_code", CODE_PROCESSES_MAX, struct process_code),  \
 		PLAIN_PROFILES_ARRAY("unwind_rows", UNWIND_ROWS_MAX_ALL / 2, uint64_t),         \
 		PLAIN_PROFILES_ARRAY("unwind_rules", UNWIND_RULES_MAX_ALL, struct unwind_rule), \
 		PLAIN_PROFILES_ARRAY("unwind_pages", UNWIND_PAGES_MAX, struct unwind_page),     \
 		PLAIN_PROFILES_ARRAY("unwind_files", UNWIND_FILES_MAX, struct unwind_file)
 
-/* A program on CPU @cpu enters the set that is written to, and has left it. */
+/* A program that writes to row @cpu of `profiled` enters the set that is written to, and has left
+ * it. */
 uint64_t plain_enter(struct loader *loader, size_t cpu);
 void plain_leave(struct loader *loader, size_t cpu, uint64_t set);
 
@@ -67,5 +68,8 @@ struct code_slot plain_slot(struct loader *loader, pid_t pid);
 
 /* Whether the clock runs, and how often it was told to run or to stand still. */
 bool plain_clock(size_t *told);
+
+/* Whether both kinds of page faults are looked at; they are, or none is. */
+bool plain_faults(void);
 
 #endif

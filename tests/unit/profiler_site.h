@@ -104,7 +104,7 @@ static inline void profiler_site_free(struct profiler_site *ps)
 	size_t told;
 
 	site_stop(&ps->site);
-	cr_expect_not(plain_clock(&told), "nothing samples any more");
+	cr_expect_not(plain_clock(&told) || plain_faults(), "nothing samples any more");
 	profiler_free(ps->profiler);
 	helper_stop(ps->helped.opener);
 	helper_stop(ps->helped.parser);

@@ -62,7 +62,7 @@ Test(paces, leave_out_nothing_of_what_is_seldom)
 	struct pace thread = pace_of(2 * MS);
 
 	for (uint64_t i = 1; i < 1000; i++)
-		cr_expect_eq(pace_draw(&thread, &cpu, START + 200 * MS + i * 2 * MS,
+		cr_expect_eq(pace_draw(&thread, &cpu, 1, START + 200 * MS + i * 2 * MS,
 				       (uint32_t)i * 2654435761U),
 			     0);
 }
@@ -76,14 +76,40 @@ Test(paces, leave_out_no_wait_of_a_thread_that_seldom_does)
 
 	for (uint64_t i = 1; i < 50000; i++) {
 		now += 10 * US;
-		taken += pace_draw(&often, &cpu, now, (uint32_t)random_below(&seed, UINT32_MAX)) >=
-			 0;
+		taken += pace_draw(&often, &cpu, 1, now,
+				   (uint32_t)random_below(&seed, UINT32_MAX)) >= 0;
 		if (i % 5000 == 0)
-			cr_expect_eq(pace_draw(&seldom, &cpu, now,
+			cr_expect_eq(pace_draw(&seldom, &cpu, 1, now,
 					       (uint32_t)random_below(&seed, UINT32_MAX)),
 				     0);
 	}
 	cr_expect_lt(taken, 5000);
+}
+
+static double taken_of(uint32_t cost, double *told)
+{
+	struct pace thread = { 0 };
+	struct paces cpu = { 0 };
+	uint64_t now = START, seed = 20261129, taken = 0;
+
+	for (int i = 0; i < 200000; i++) {
+		int shift = pace_draw(&thread, &cpu, cost, now += 100 * US,
+				      (uint32_t)random_below(&seed, UINT32_MAX));
+
+		taken += shift >= 0;
+		*told += shift < 0 ? 0 : (double)(1U << shift);
+	}
+	return (double)taken;
+}
+
+Test(paces, take_fewer_of_what_costs_more_and_these_stand_for_as_many)
+{
+	double told[2] = { 0 }, cheap = taken_of(1, &told[0]), dear = taken_of(4, &told[1]);
+
+	cr_expect_geq(dear, 0.2 * cheap);
+	cr_expect_leq(dear, 0.3 * cheap);
+	for (int i = 0; i < 2; i++)
+		cr_expect_lt(fabs(told[i] - 200000), 20000, "%.0f", told[i]);
 }
 
 struct kind {
@@ -102,7 +128,7 @@ static void expect_no_bias(uint64_t *seed, uint64_t threads, uint64_t row, uint6
 		struct kind *kind = &kinds[i / threads % every < row];
 		uint64_t ns = kind == &kinds[1] ? 2 * MS + random_below(seed, 4 * MS)
 						: 10 * US + random_below(seed, 90 * US);
-		int shift = pace_draw(&paces[i % threads], &cpu, now,
+		int shift = pace_draw(&paces[i % threads], &cpu, 1, now,
 				      (uint32_t)random_below(seed, UINT32_MAX));
 
 		now += (ns + random_below(seed, 20 * US)) / threads;

@@ -184,6 +184,25 @@ Test(pprof, of_waits_has_their_number_and_their_time)
 	}
 }
 
+Test(pprof, of_page_faults_has_their_number_only)
+{
+	struct profile faults = profile;
+	Pprof__Profile *read;
+
+	faults.kind = PROFILE_FAULT;
+	faults.period_ns = 0;
+	read = read_back(&faults);
+	cr_assert_eq(read->n_sample_type, 1);
+	cr_expect_str_eq(text(read, read->sample_type[0]->type), "faults");
+	cr_expect_str_eq(text(read, read->sample_type[0]->unit), "count");
+	cr_expect_str_eq(text(read, read->default_sample_type), "faults");
+	cr_expect_str_eq(text(read, read->period_type->type), "faults");
+	cr_assert_eq(read->sample[1]->n_value, 1);
+	cr_expect_eq(read->sample[1]->value[0], 3);
+	cr_expect_str_eq(text(read, read->comment[0]), "complete stacks: 7 of 10");
+	pprof__profile__free_unpacked(read, NULL);
+}
+
 /* Or pprof takes one file for the other. */
 Test(pprof, has_files_that_do_not_overlap_and_frames_within_theirs)
 {

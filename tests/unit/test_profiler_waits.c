@@ -33,21 +33,29 @@ static int begin(struct profiler_site *ps, enum profile_kind kind, const char *q
 
 	ps->kind = kind;
 	fd = profiler_site_ask(ps, query);
-	PROFILER_SITE_UNTIL(ps, kind == PROFILE_CPU ? profiler_site_samples() : look_of(ps) > 0);
+	PROFILER_SITE_UNTIL(ps, kind == PROFILE_CPU     ? profiler_site_samples()
+				: kind == PROFILE_FAULT ? plain_faults()
+							: look_of(ps) > 0);
 	return fd;
 }
 
-/* A thread of @pool has begun to wait, and has waited for so long. */
-static void wait_count(struct profiler_site *ps, uint64_t hash, uint32_t state, uint64_t ms)
+static void count(struct profiler_site *ps, uint64_t hash, uint32_t state, uint64_t samples,
+		  uint64_t ms)
 {
 	struct plain_sample sample = {
 		.key = { .hash = hash, .tree = WEB, .state = state },
-		.stack = { .samples = 1, .ns = ms * MS, .len = 1, .end = STACK_COMPLETE },
+		.stack = { .samples = samples, .ns = ms * MS, .len = 1, .end = STACK_COMPLETE },
 	};
 
 	memcpy(sample.stack.pool, "worker", 6);
 	sample.stack.frames[0] = frame_make(0, 0x1234);
 	plain_sample(ps->helped.loader, &sample);
+}
+
+/* A thread has begun to wait, and has waited for so long. */
+static void wait_count(struct profiler_site *ps, uint64_t hash, uint32_t state, uint64_t ms)
+{
+	count(ps, hash, state, 1, ms);
 }
 
 static struct wait_told lasting(uint64_t hash, uint64_t ms)
@@ -86,6 +94,41 @@ Test(profiler_waits, are_looked_at_while_a_profile_of_them_is_taken_and_no_longe
 	PROFILER_SITE_UNTIL(ps, !profiler_site_samples());
 	cr_expect_neq(look_of(ps), 0);
 	close(lock);
+	profiler_site_free(ps);
+}
+
+Test(profiler_faults, are_looked_at_while_a_profile_of_them_is_taken_and_no_longer)
+{
+	struct profiler_site *ps = profiler_site_new();
+	int cpu = begin(ps, PROFILE_CPU, "seconds=60"), fault;
+
+	cr_expect_not(plain_faults());
+	fault = begin(ps, PROFILE_FAULT, "seconds=60&workload=web");
+	cr_expect_eq(look_of(ps), 0, "they are no waits");
+	cr_expect_eq(states_of(ps), STATES_OF_FAULTS);
+	cr_expect_eq(((const struct look *)plain_at(ps->helped.loader, "looked_at", DB))->states, 0,
+		     "nor of others");
+	close(cpu);
+	PROFILER_SITE_UNTIL(ps, !profiler_site_samples());
+	cr_expect(plain_faults());
+	close(fault);
+	PROFILER_SITE_UNTIL(ps, !plain_faults());
+	profiler_site_free(ps);
+}
+
+Test(profiler_faults, are_in_their_profile_and_in_no_other)
+{
+	struct profiler_site *ps = profiler_site_new();
+	int cpu = begin(ps, PROFILE_CPU, "seconds=1&format=folded");
+	int fault = begin(ps, PROFILE_FAULT, "seconds=1&format=folded");
+	int waits = begin(ps, PROFILE_OFFCPU, "seconds=1&format=folded");
+
+	profiler_site_count(ps, WEB, "worker", 3);
+	count(ps, 10, FAULT_MINOR, 62, 0);
+	wait_count(ps, 12, STATE_DISK, 7);
+	profiler_site_expect(ps, fault, "web;worker;minor;0x1234 62\n");
+	profiler_site_expect(ps, cpu, "web;worker;running;0x1234 3\n");
+	profiler_site_expect(ps, waits, "web;worker;disk;0x1234 7000\n");
 	profiler_site_free(ps);
 }
 

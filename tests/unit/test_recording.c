@@ -261,6 +261,12 @@ static struct recording *recording_of_waits(enum profile_kind kind)
 	recording_add(recording, "web", &key, &disk);
 	key = wait_of(18, STATE_RUNNING);
 	recording_add(recording, "web", &key, &running);
+	running.samples = 31;
+	key = wait_of(20, FAULT_MINOR);
+	recording_add(recording, "web", &key, &running);
+	running.samples = 1;
+	key = wait_of(22, FAULT_MAJOR);
+	recording_add(recording, "web", &key, &running);
 	cr_assert_eq(recording_end(recording), 0);
 	return recording;
 }
@@ -285,6 +291,10 @@ Test(recording, of_waits_tells_microseconds_by_state_and_none_of_waits_for_work)
 		  "web;worker;lock;0x2000;0x1000 70\n",
 		  3, 110 * US },
 		{ PROFILE_LOCK, "web;worker;lock;0x2000;0x1000 70\n", 2, 70 * US },
+		{ PROFILE_FAULT,
+		  "web;worker;major;0x2000;0x1000 1\n"
+		  "web;worker;minor;0x2000;0x1000 31\n",
+		  32, 32 },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

@@ -46,7 +46,7 @@ static char *report_of_kind(enum profile_kind kind, const struct profile_stack *
 
 	for (size_t i = 0; i < len; i++) {
 		profile.samples += stacks[i].count;
-		profile.weight += kind == PROFILE_CPU ? stacks[i].count : stacks[i].ns;
+		profile.weight += profile_weight(&profile, &stacks[i]);
 	}
 	profile.complete = profile.weight - (profile.weight > 1);
 	profile.lost = len == 1 ? 3 : 0;
@@ -55,6 +55,11 @@ static char *report_of_kind(enum profile_kind kind, const struct profile_stack *
 	text[out.len] = '\0';
 	buffer_free(&out);
 	return text;
+}
+
+static void expect_begins(const char *text, const char *expected)
+{
+	cr_expect(!strncmp(text, expected, strlen(expected)), "%s", text);
 }
 
 static char *report_of(const struct profile_stack *stacks, size_t len, unsigned int columns)
@@ -146,6 +151,22 @@ Test(report, of_waits_is_by_time_with_a_row_of_what_is_waited_for)
 		"[work                        ][work    ]\n"
 		"                              [work    ]\n");
 	cr_expect_str_eq(report_of_kind(PROFILE_LOCK, stacks, 0, 40), "server, 2.0 s: 0 waits\n");
+}
+
+Test(report, of_page_faults_is_by_number_with_a_row_of_their_kind)
+{
+	static const uint64_t working[] = { WORK, MAIN };
+	static const struct profile_stack stacks[] = {
+		{ working, LEN(working), "server", "worker-#", "minor", 96, 0 },
+		{ working, LEN(working), "server", "worker-#", "major", 4, 0 },
+	};
+	char *text = report_of_kind(PROFILE_FAULT, stacks, LEN(stacks), 40);
+
+	expect_begins(text,
+		      "server, 2.0 s: 100 page faults, 50 a second, 99.0 % of their stacks are "
+		      "complete\n");
+	cr_expect_not_null(strstr(text, "100.0 %  100.0 %  work  (server)\n"), "%s", text);
+	cr_expect_not_null(strstr(text, "\n[minor"), "%s", text);
 }
 
 /* So many functions that most are not shown, and so narrow that most have no box. */

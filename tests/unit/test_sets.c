@@ -12,6 +12,8 @@
 
 #define HASHES 8
 
+#define ROWS (PLAIN_CPUS * PROFILED_ROWS)
+
 struct reading {
 	struct loader *loader;
 	struct sets sets;
@@ -94,7 +96,7 @@ Test(sets, nothing_is_lost_or_counted_twice_over_many_turns)
 		for (int i = rand() % 20; i > 0; i--) {
 			const struct plain_sample sample = sample_of((uint64_t)rand() % HASHES,
 								     1 + (uint64_t)rand() % 3);
-			size_t cpu = (size_t)rand() % PLAIN_CPUS;
+			size_t cpu = (size_t)rand() % ROWS;
 			uint64_t set = plain_enter(reading.loader, cpu);
 
 			plain_count(reading.loader, cpu, set, &sample);
@@ -104,11 +106,11 @@ Test(sets, nothing_is_lost_or_counted_twice_over_many_turns)
 		cr_assert_eq(take(&reading), 0);
 		cr_assert_arr_eq(reading.samples, counted, sizeof(counted), "turn %d", turn);
 	}
-	cr_expect_eq(sets_lost(&reading.sets), 0);
+	cr_expect_eq(sets_lost(&reading.sets, false), 0);
 	reading_stop(&reading);
 }
 
-/* On the second CPU: all of them are looked at. */
+/* In the last row: all of them are looked at. */
 Test(sets, a_set_that_a_program_is_in_is_read_once_it_has_left)
 {
 	const struct plain_sample late = sample_of(1, 2), early = sample_of(1, 3);
@@ -117,13 +119,13 @@ Test(sets, a_set_that_a_program_is_in_is_read_once_it_has_left)
 
 	reading_start(&reading);
 	plain_sample(reading.loader, &early);
-	set = plain_enter(reading.loader, PLAIN_CPUS - 1);
+	set = plain_enter(reading.loader, ROWS - 1);
 	cr_expect_eq(take(&reading), -EAGAIN);
 	cr_expect_eq(take(&reading), -EAGAIN);
 	cr_expect_eq(reading.rows, 0);
 	count(&reading, 2, 7); /* meanwhile others go on with the other set */
-	plain_count(reading.loader, PLAIN_CPUS - 1, set, &late);
-	plain_leave(reading.loader, PLAIN_CPUS - 1, set);
+	plain_count(reading.loader, ROWS - 1, set, &late);
+	plain_leave(reading.loader, ROWS - 1, set);
 	cr_expect_eq(take(&reading), 0, "both");
 	cr_expect_eq(reading.samples[1], 5);
 	cr_expect_eq(reading.samples[2], 7);
@@ -184,11 +186,13 @@ Test(sets, what_finds_no_room_is_counted)
 
 			plain_count(reading.loader, 0, set, &sample);
 		}
-		plain_count(reading.loader, (size_t)set % PLAIN_CPUS, set, &more);
-		plain_count(reading.loader, PLAIN_CPUS - 1, set, &more);
+		plain_count(reading.loader, 0, set, &more);
+		plain_count(reading.loader, ROWS - 2, set, &more);
+		plain_count(reading.loader, ROWS - 1, set, &more);
 	}
-	cr_expect_eq(sets_lost(&reading.sets), 12);
-	cr_expect_eq(sets_lost(&reading.sets), 12);
+	cr_expect_eq(sets_lost(&reading.sets, false), 12);
+	cr_expect_eq(sets_lost(&reading.sets, true), 6, "of faults");
+	cr_expect_eq(sets_lost(&reading.sets, false), 12);
 	reading_stop(&reading);
 }
 

@@ -113,6 +113,27 @@ Test(waits, a_look_begins_anew_with_a_state_more_and_goes_on_with_one_less)
 	looking_stop(&looking);
 }
 
+/* Of these nothing lasts. */
+Test(waits, page_faults_begin_and_end_no_look_at_waits)
+{
+	const uint64_t faults = STATES_OF_FAULTS;
+	struct looking looking;
+	uint64_t first;
+
+	looking_start(&looking);
+	cr_expect_not(waits_want(&looking.waits, 3, faults));
+	cr_expect_eq(tree_look(&looking, 3)->since_ns, 0);
+	cr_expect(waits_want(&looking.waits, 3, LOCKS | faults));
+	first = tree_look(&looking, 3)->since_ns;
+	cr_expect_not(waits_want(&looking.waits, 3, LOCKS));
+	cr_expect_not(waits_want(&looking.waits, 3, LOCKS | faults));
+	cr_expect_eq(tree_look(&looking, 3)->since_ns, first);
+	waits_look(&looking.waits, false);
+	cr_expect_eq(tree_look(&looking, 3)->since_ns, 0);
+	cr_expect_eq(tree_look(&looking, 3)->states, faults, "they are still looked at");
+	looking_stop(&looking);
+}
+
 /* They are told by the next walk. */
 Test(waits, that_cannot_be_walked_are_said_to_be_lost)
 {
