@@ -22,11 +22,14 @@ struct pace {
 
 /* It happens @now. Of 1 << @return events one is to be taken, so that they come every @wanted_ns or
  * later. */
-static inline __u32 pace_step(struct pace *pace, __u64 now_ns, __u64 wanted_ns)
+VERIFIED_ALONE __u32 pace_step(struct pace *pace, __u64 now_ns, __u64 wanted_ns)
 {
-	__u64 interval = now_ns > pace->last_ns ? now_ns - pace->last_ns : 0;
+	__u64 interval;
 	__u32 shift = 0;
 
+	if (!pace)
+		return 0;
+	interval = now_ns > pace->last_ns ? now_ns - pace->last_ns : 0;
 	if (interval > PACE_NS_MAX)
 		interval = PACE_NS_MAX;
 	pace->last_ns = now_ns;
