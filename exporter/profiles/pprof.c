@@ -164,19 +164,31 @@ static uint64_t file_place(const struct profile_file *file)
 	return file->number * FILE_BYTES;
 }
 
-/* Readers take the first mapping for that of the program. Others refer to them by their ids. */
+/*
+ * Readers take the first mapping for that of the program, and Parca refuses a profile whose ids are
+ * not 1, 2, ... in this order (its pkg/normalizer/validate.go).
+ */
 static void files_order(struct writing *writing)
 {
 	const struct profile *profile = writing->profile;
-	size_t executables = 0, others = profile->files_len;
 	Pprof__Mapping *mappings = writing->files.messages;
+	size_t place = 0;
 
-	for (size_t i = profile->files_len; i-- > 0;)
-		if (!profile->files[i].executable)
-			writing->files.pointers[--others] = &mappings[i];
-	for (size_t i = 0; i < profile->files_len; i++)
-		if (profile->files[i].executable)
-			writing->files.pointers[executables++] = &mappings[i];
+	for (int others = 0; others < 2; others++)
+		for (size_t i = 0; i < profile->files_len; i++) {
+			if (profile->files[i].executable == others)
+				continue;
+			writing->files.pointers[place] = &mappings[i];
+			mappings[i].id = ++place;
+		}
+}
+
+/* 0: of no file. */
+static uint64_t file_id(const struct writing *writing, const struct profile_file *file)
+{
+	const Pprof__Mapping *mappings = writing->files.messages;
+
+	return file ? mappings[file - writing->profile->files].id : 0;
 }
 
 static int files_write(struct writing *writing)
@@ -191,7 +203,6 @@ static int files_write(struct writing *writing)
 		const struct profile_file *file = &profile->files[i];
 
 		pprof__mapping__init(&mappings[i]);
-		mappings[i].id = i + 1;
 		mappings[i].memory_start = file_place(file) + file->begin;
 		mappings[i].memory_limit = file_place(file) + file->end;
 		mappings[i].file_offset = file->begin;
@@ -237,7 +248,7 @@ static int locations_write(struct writing *writing)
 
 		pprof__location__init(location);
 		location->id = i + 1;
-		location->mapping_id = file ? (uint64_t)(file - profile->files) + 1 : 0;
+		location->mapping_id = file_id(writing, file);
 		location->address = frame_address(writing->frames[i]) +
 				    (file ? file_place(file) : 0);
 		location_name(writing, i, profile_name(profile, writing->frames[i]));

@@ -46,6 +46,17 @@ static const struct profile profile = {
 	.stacks_len = LEN(stacks),
 };
 
+/* As Parca wants them (its pkg/normalizer/validate.go). */
+static void expect_ids_in_sequence(const Pprof__Profile *read)
+{
+	for (size_t i = 0; i < read->n_mapping; i++)
+		cr_expect_eq(read->mapping[i]->id, i + 1);
+	for (size_t i = 0; i < read->n_location; i++)
+		cr_expect_eq(read->location[i]->id, i + 1);
+	for (size_t i = 0; i < read->n_function; i++)
+		cr_expect_eq(read->function[i]->id, i + 1);
+}
+
 static Pprof__Profile *read_back(const struct profile *written)
 {
 	struct buffer out = BUFFER_INIT(1 << 20);
@@ -54,6 +65,7 @@ static Pprof__Profile *read_back(const struct profile *written)
 	cr_assert_eq(pprof_write(written, &out), 0);
 	read = pprof__profile__unpack(NULL, out.len, (const uint8_t *)out.data);
 	cr_assert_not_null(read);
+	expect_ids_in_sequence(read);
 	buffer_free(&out);
 	return read;
 }
