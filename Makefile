@@ -26,7 +26,7 @@ DEPS_TEST := g++ libcriterion-dev libclang-rt-dev python3 python3-pytest python3
              openssl systemd musl-tools golang-go postgresql mariadb-server mariadb-client \
              gunicorn php-fpm php-curl apache2-bin libtomcat10-embed-java libtomcat10-java memcached \
              varnish erlang-base nghttp2-client haproxy rsyslog python3-pyftpdlib python3-websockets \
-             python3-grpcio libdw-dev ripgrep
+             python3-grpcio libdw-dev ripgrep chromium-driver python3-selenium
 DEPS_BENCH := bpftrace libbpf-tools util-linux
 # npm may have come with another nodejs than Debian's.
 DEPS_DASHBOARDS := python3-yaml $(if $(shell command -v npm),,nodejs npm)
@@ -231,6 +231,9 @@ $(BUILD)/asan/%.o: %.c Makefile | $(BUILD)/version.h $(PROTO:=.h)
 	$(if $(Q),@echo "  CC     $@")
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ASAN) -I$(BUILD) -Itests/unit -MMD -MP -c $< -o $@
+
+# What is made of further files: pages for browsers.
+$(addsuffix exporter/profiles/flame.o,$(BUILD)/ $(BUILD)/asan/ $(BUILD)/fuzz/obj/): $(wildcard exporter/profiles/flame.*)
 
 $(BUILD)/unit_tests: $(UNIT_OBJECTS)
 	$(if $(Q),@echo "  LINK   $@")

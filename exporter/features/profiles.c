@@ -13,10 +13,12 @@
 #include "base/units.h"
 #include "features/profiles.h"
 #include "profiles/files.h"
+#include "profiles/flame.h"
 #include "profiles/opener.h"
 #include "profiles/page.h"
 #include "profiles/parser.h"
 #include "profiles/profiler.h"
+#include "profiles/targets.h"
 #include "security/privileges.h"
 
 struct profiles {
@@ -157,6 +159,13 @@ PAGE(block_page, PROFILE_BLOCK)
 PAGE(mutex_page, PROFILE_LOCK)
 PAGE(fault_page, PROFILE_FAULT)
 
+static int list_page(void *state, const struct http_request *request, struct http_page *page)
+{
+	const struct profiles *profiles = state;
+
+	return targets_page(profiles->profiler, request, page);
+}
+
 static const struct sandbox_call profiles_calls[] = {
 	HELPER_PASSING_CALLS,
 	SANDBOX_CALL(SYS_bpf, INT_IS(0, BPF_MAP_LOOKUP_AND_DELETE_BATCH)),
@@ -205,6 +214,23 @@ static const struct http_route profiles_routes[] = {
 	  .about = "a profile of page faults",
 	  .page = fault_page,
 	  PRIVATE_LATER },
+	{ .path = "/debug/targets",
+	  .about = "the workloads as targets of profiles, for service discovery",
+	  .page = list_page,
+	  .access = HTTP_PRIVATE },
+	{ .path = "/flame",
+	  .about = "takes a profile and draws it",
+	  .title = "Flame graphs",
+	  .page = flame_page,
+	  .access = HTTP_PRIVATE },
+	{ .path = "/flame.css",
+	  .about = "the style of that page",
+	  .page = flame_style,
+	  .access = HTTP_PRIVATE },
+	{ .path = "/flame.js",
+	  .about = "its script",
+	  .page = flame_script,
+	  .access = HTTP_PRIVATE },
 };
 
 const struct feature feature_profiles = {

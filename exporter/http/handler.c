@@ -166,6 +166,7 @@ static bool bytes_have_room(const struct http_handler *handler, size_t bytes)
 static bool request_read(const struct http_turn *turn, const struct http_route *route,
 			 struct http_request *request)
 {
+	request->host = header_of(turn->connection, "Host");
 	request->accept = header_of(turn->connection, "Accept");
 	request->accept_encoding = header_of(turn->connection, "Accept-Encoding");
 	request->scrape_timeout = header_of(turn->connection,

@@ -34,20 +34,25 @@ void http_body_unref(struct http_body *body)
 	free(body);
 }
 
-int http_page_text(struct http_page *page, unsigned int status, const char *text)
+int http_page_bytes(struct http_page *page, unsigned int status, const char *content_type,
+		    struct buffer *bytes)
 {
-	_cleanup_(buffer_free) struct buffer bytes = BUFFER_INIT(strlen(text));
-	struct http_body *body = NULL;
+	struct http_body *body = bytes->error ? NULL : http_body_new(bytes);
 
-	buffer_text(&bytes, text);
-	if (!bytes.error)
-		body = http_body_new(&bytes);
 	if (!body)
-		return -ENOMEM;
+		return bytes->error ? bytes->error : -ENOMEM;
 	*page = (struct http_page){
 		.status = status,
-		.content_type = HTTP_CONTENT_TYPE_PLAIN,
+		.content_type = content_type,
 		.body = body,
 	};
 	return 0;
+}
+
+int http_page_text(struct http_page *page, unsigned int status, const char *text)
+{
+	_cleanup_(buffer_free) struct buffer bytes = BUFFER_INIT(strlen(text));
+
+	buffer_text(&bytes, text);
+	return http_page_bytes(page, status, HTTP_CONTENT_TYPE_PLAIN, &bytes);
 }

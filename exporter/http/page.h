@@ -28,6 +28,7 @@ struct http_argument {
  * sent is "".
  */
 struct http_request {
+	const char *host; /* by which name or address, and port, it was asked */
 	const char *accept;
 	const char *accept_encoding;
 	const char *scrape_timeout; /* X-Prometheus-Scrape-Timeout-Seconds */
@@ -95,6 +96,10 @@ void http_later_answer(struct http_later *later, const struct http_page *page);
  * HEAD requests are asked for in the same way.
  */
 typedef int (*http_page_fn)(void *arg, const struct http_request *request, struct http_page *page);
+
+/* Fills @page with @bytes, which are taken over as by http_body_new(). 0; their error; -ENOMEM. */
+int http_page_bytes(struct http_page *page, unsigned int status, const char *content_type,
+		    struct buffer *bytes);
 
 /* Fills @page with plain text. 0 or -ENOMEM. */
 int http_page_text(struct http_page *page, unsigned int status, const char *text);

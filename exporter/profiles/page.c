@@ -77,11 +77,7 @@ static void waiting_answer(void *arg, int error, const struct profile *profile)
 {
 	_cleanup_(buffer_free) struct buffer out = BUFFER_INIT(PPROF_BYTES_MAX);
 	struct waiting *waiting = arg;
-	struct http_page page = {
-		.status = 200,
-		.content_type = waiting->folded ? HTTP_CONTENT_TYPE_PLAIN
-						: "application/octet-stream",
-	};
+	struct http_page page = { 0 };
 
 	if (profile && waiting->folded) {
 		folded_write(profile, &out);
@@ -90,7 +86,10 @@ static void waiting_answer(void *arg, int error, const struct profile *profile)
 		error = pprof_write_gzip(profile, &out);
 	}
 	if (!error)
-		page.body = http_body_new(&out);
+		http_page_bytes(&page, 200,
+				waiting->folded ? HTTP_CONTENT_TYPE_PLAIN
+						: "application/octet-stream",
+				&out);
 	else if (error == -E2BIG || error == -ENOBUFS)
 		http_page_text(&page, 503,
 			       "the profile is too large: ask for one workload, or less time\n");

@@ -9,7 +9,8 @@
 #include "http/page.h"
 #include "profiles/profiler.h"
 
-#define PROFILE_PAGES_MAX 4U /* that wait at the same time, of all kinds */
+/* That wait at the same time, of all kinds: each service of a machine may be asked for. */
+#define PROFILE_PAGES_MAX 32U
 #define PROFILE_PAGE_LATE_MS ((PROFILE_SECONDS_MAX + 30) * 1000) /* to an answer, all in all */
 
 /*

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -302,6 +303,26 @@ bool profiler_knows(const struct profiler *profiler, const char *workload)
 	return ledger_has(profiler->env.ledger, workload);
 }
 
+static int name_compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+size_t profiler_workloads(const struct profiler *profiler, const char *names[static TREES_MAX])
+{
+	size_t len = 0, kept = 0;
+
+	for (uint32_t tree = 1; tree < TREES_MAX; tree++) {
+		names[len] = tree_workload(profiler, tree);
+		len += names[len] != NULL;
+	}
+	qsort(names, len, sizeof(*names), name_compare);
+	for (size_t i = 0; i < len; i++)
+		if (!kept || strcmp(names[kept - 1], names[i]) != 0)
+			names[kept++] = names[i];
+	return kept;
+}
+
 int profiler_begin(struct profiler *profiler, const struct profiler_order *order,
 		   struct profiler_run **out)
 {
@@ -315,7 +336,7 @@ int profiler_begin(struct profiler *profiler, const struct profiler_order *order
 	run->wanted_ns = order->seconds * NS_PER_S;
 	run->begun_ns = clock_monotonic_ns();
 	run->until_ns = run->begun_ns + SETTLE_NS;
-	run->recording = recording_new(order->kind, order->workload);
+	run->recording = recording_new(order->kind, order->workload, &profiler->recorded);
 	if (!run->recording) {
 		free(run);
 		return -ENOMEM;

@@ -10,6 +10,7 @@
 #ifndef WORKLOAD_PROFILES_PROFILER_H
 #define WORKLOAD_PROFILES_PROFILER_H
 
+#include "abi/limits.h"
 #include "abi/profiles.h"
 #include "base/loop.h"
 #include "helpers/helper.h"
@@ -42,6 +43,10 @@ void profiler_free(struct profiler *profiler);
 
 /* Whether it is the name of a workload, that there are processes of or were not long ago. */
 bool profiler_knows(const struct profiler *profiler, const char *workload);
+
+/* The names of all that there are processes of, each once, by their bytes; good until the ledger
+ * changes. Returns how many. */
+size_t profiler_workloads(const struct profiler *profiler, const char *names[static TREES_MAX]);
 
 /* @profile is good until this returns; NULL: there is none, for @error, as -E2BIG if too many
  * places in code were met. */

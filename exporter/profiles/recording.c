@@ -39,6 +39,7 @@ struct recording {
 	struct recorded *stacks;
 	struct workload_name *workloads;
 	size_t bytes; /* of both */
+	size_t *all; /* bytes of this one and of others */
 	struct recording_counts counts;
 
 	/* Since its end: */
@@ -67,27 +68,32 @@ static const char *const end_names[] = {
 
 /* --- while it lasts ------------------------------------------------------------------------- */
 
-struct recording *recording_new(enum profile_kind kind, const char *workload)
+struct recording *recording_new(enum profile_kind kind, const char *workload, size_t *all)
 {
 	struct recording *recording = calloc(1, sizeof(*recording));
 
 	if (!recording)
 		return NULL;
 	recording->kind = kind;
+	recording->all = all;
 	text_copy(recording->only, sizeof(recording->only), workload);
 	return recording;
+}
+
+/* Whether there is room for @bytes more, of which *@own are this one's: they are taken then. */
+static bool bytes_take(const struct recording *recording, size_t *own, size_t bytes)
+{
+	if (*own + bytes > RECORDING_BYTES_MAX || *recording->all + bytes > RECORDINGS_BYTES_MAX)
+		return false;
+	*own += bytes;
+	*recording->all += bytes;
+	return true;
 }
 
 /* Room for @bytes more; NULL: there is none. */
 static void *recording_take(struct recording *recording, size_t bytes)
 {
-	void *taken = NULL;
-
-	if (recording->bytes + bytes <= RECORDING_BYTES_MAX)
-		taken = calloc(1, bytes);
-	if (taken)
-		recording->bytes += bytes;
-	return taken;
+	return bytes_take(recording, &recording->bytes, bytes) ? calloc(1, bytes) : NULL;
 }
 
 /* NULL: there is no room for one more. */
@@ -345,13 +351,11 @@ void recording_name(struct recording *recording, uint64_t frame, const char *nam
 	size_t bytes = strlen(name) + 1;
 	char **place;
 
-	if (!found || recording->names_bytes + bytes > RECORDING_BYTES_MAX)
+	if (!found)
 		return;
 	place = &recording->names[found - recording->frames];
-	if (!*place)
+	if (!*place && bytes_take(recording, &recording->names_bytes, bytes))
 		*place = strdup(name);
-	if (*place)
-		recording->names_bytes += bytes;
 }
 
 /* --- as a profile --------------------------------------------------------------------------- */
@@ -482,6 +486,7 @@ void recording_free(struct recording *recording)
 	}
 	for (size_t i = 0; recording->names && i < recording->frames_len; i++)
 		free(recording->names[i]);
+	*recording->all -= recording->bytes + recording->names_bytes;
 	free(recording->names);
 	free(recording->frames);
 	shown_free(recording);

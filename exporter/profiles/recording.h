@@ -18,12 +18,16 @@
 
 #define RECORDING_STACKS_MAX 16000U /* Pyroscope takes no more */
 #define RECORDING_BYTES_MAX (8U << 20) /* of stacks and names; each */
+#define RECORDINGS_BYTES_MAX (32U << 20) /* of all recordings, both */
 #define RECORDING_WORKLOAD_BYTES 256
 
 struct recording;
 
-/* NULL without memory. Only stacks of @workload are kept; "": of all. */
-struct recording *recording_new(enum profile_kind kind, const char *workload);
+/*
+ * NULL without memory. Only stacks of @workload are kept; "": of all. *@all is how many bytes all
+ * recordings have that share it, 0 before the first; it outlives them.
+ */
+struct recording *recording_new(enum profile_kind kind, const char *workload, size_t *all);
 void recording_free(struct recording *recording); /* NULL is nothing */
 
 /* What it is to be told of: 1 << the state of each (struct stack_key). And whether @state is one of

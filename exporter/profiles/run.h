@@ -39,6 +39,7 @@ struct profiler {
 	struct sampling sampling;
 	struct survey survey;
 	TAILQ_HEAD(, profiler_run) runs; /* the oldest first */
+	size_t recorded; /* bytes of all their recordings */
 	struct lock_sites *lock_sites; /* owned; NULL: they are not wanted */
 	struct survey_wish sites_wish;
 	struct survey_wish *naming; /* that the survey has; NULL: none */

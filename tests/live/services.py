@@ -99,6 +99,12 @@ def _states(pid):
     return own.union(*map(_states, _children(pid)))
 
 
+def status_of(pid):
+    """The fields of a process's status (proc_pid_status(5)), by name."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines)
+
+
 def _arguments(**options):
     return [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
 

@@ -14,7 +14,7 @@ import pytest
 
 from clients import exchange_once
 from exporter import BEHIND_A_FILTER, run_to_end
-from services import Service, wait_until
+from services import Service, status_of, wait_until
 from web import basic, bcrypt
 
 NOBODY = 65534
@@ -24,13 +24,8 @@ UNPRIVILEGED = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-gr
 SECONDS = 10
 
 
-def status(pid):
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return dict(line.split(":\t", 1) for line in lines)
-
-
 def capabilities(pid):
-    return {name: int(status(pid)[name], 16) for name in SETS}
+    return {name: int(status_of(pid)[name], 16) for name in SETS}
 
 
 def child_of(pid, name):
@@ -43,7 +38,7 @@ def child_of(pid, name):
     def is_there():
         children[:] = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         with contextlib.suppress(OSError):
-            return len(children) == 1 and status(children[0])["Name"] == name
+            return len(children) == 1 and status_of(children[0])["Name"] == name
         return False
 
     wait_until(is_there, SECONDS, f"no {name}, or several")
@@ -71,7 +66,7 @@ def all_of(exporter):
 
 def users(pid):
     """Its users and its groups, each as all four sorts of it: real, effective, saved, of files."""
-    lines = status(pid)
+    lines = status_of(pid)
     return {int(one) for key in ("Uid", "Gid") for one in lines[key].split()}, lines["Groups"].split()
 
 
@@ -82,14 +77,14 @@ def exporter(request, exporters):
 
 def test_who_serves_has_no_capability_and_can_get_none(exporter):
     assert capabilities(exporter.pid) == dict.fromkeys(SETS, 0)
-    assert status(exporter.pid)["NoNewPrivs"] == "1"
+    assert status_of(exporter.pid)["NoNewPrivs"] == "1"
 
 
 def test_only_the_namer_can_look_at_others_and_can_do_nothing_else(exporter):
     expected = dict.fromkeys(SETS, 0) | {"CapPrm": CAP_SYS_PTRACE, "CapEff": CAP_SYS_PTRACE}
     for pid, others in (namer_of(exporter), 3), (reader_of(exporter), 1):
         assert capabilities(pid) == expected
-        assert status(pid)["NoNewPrivs"] == "1"
+        assert status_of(pid)["NoNewPrivs"] == "1"
         descriptors = sorted(Path(f"/proc/{pid}/fd").iterdir(), key=lambda path: int(path.name))
         assert [path.name for path in descriptors[:3]] == ["0", "1", "2"]
         kinds = [re.match(r"\w+", os.readlink(path))[0] for path in descriptors[3:]]
@@ -111,11 +106,11 @@ def test_who_compares_passwords_is_not_root_and_can_only_read_and_write(exporter
     assert exporter.request(**basic("prometheus", "right"))[0] == 200
     assert exporter.request(**basic("prometheus", "wrong"))[0] == 401
     children = Path(f"/proc/{exporter.pid}/task/{exporter.pid}/children").read_text().split()
-    (pid,) = [child for child in children if status(child)["Name"] == "check-password"]
+    (pid,) = [child for child in children if status_of(child)["Name"] == "check-password"]
     assert users(pid) == ({NOBODY}, [])
     assert capabilities(pid) == dict.fromkeys(SETS, 0)
-    assert status(pid)["NoNewPrivs"] == "1"
-    assert status(pid)["Seccomp"] == "2"
+    assert status_of(pid)["NoNewPrivs"] == "1"
+    assert status_of(pid)["Seccomp"] == "2"
     assert limit(pid, "Max processes") == ["0", "0"]
     assert Path(f"/proc/{pid}/environ").stat().st_uid == 0  # it is not dumpable
 
@@ -125,7 +120,7 @@ def test_passwords_are_compared_behind_a_filter_of_others(exporters, tmp_path):
     path = tmp_path / "web.yml"
     path.write_text(f"basic_auth_users:\n  prometheus: {bcrypt('right')}\n")
     exporter = exporters(f"--web.config.file={path}", launcher=BEHIND_A_FILTER)
-    assert status(exporter.pid)["Seccomp_filters"] == "2"
+    assert status_of(exporter.pid)["Seccomp_filters"] == "2"
     assert exporter.request(**basic("prometheus", "right"))[0] == 200
     assert exporter.request(**basic("prometheus", "wrong"))[0] == 401
 
@@ -140,7 +135,7 @@ def test_without_the_capabilities_to_become_another_it_stays_root_and_says_so(ex
 
 def test_all_are_in_the_sandbox(exporter):
     for pid in all_of(exporter):
-        assert status(pid)["Seccomp"] == "2"
+        assert status_of(pid)["Seccomp"] == "2"
         assert limit(pid, "Max core file size") == ["0", "0"]
         assert pid == namer_of(exporter) or limit(pid, "Max processes") == ["0", "0"]
 
@@ -148,7 +143,7 @@ def test_all_are_in_the_sandbox(exporter):
 def test_none_is_dumpable(exporters):
     """The kernel then gives what is in /proc/PID to root, whoever runs it (proc(5))."""
     for pid in all_of(exporters("--security.user=nobody")):
-        assert status(pid)["Uid"].split() == [str(NOBODY)] * 4
+        assert status_of(pid)["Uid"].split() == [str(NOBODY)] * 4
         assert Path(f"/proc/{pid}/environ").stat().st_uid == 0
 
 
@@ -228,7 +223,7 @@ def test_a_user_that_does_not_exist_is_an_error_that_says_so():
 def test_the_sandbox_can_be_left_off(exporters):
     exporter = exporters("--security.sandbox=off")
     for pid in all_of(exporter):
-        assert status(pid)["Seccomp"] == "0"
+        assert status_of(pid)["Seccomp"] == "0"
     assert capabilities(exporter.pid) == dict.fromkeys(SETS, 0)
 
 

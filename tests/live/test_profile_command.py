@@ -22,7 +22,7 @@ import pytest
 import profiles
 from exporter import BINARY, START_SECONDS
 from profiles import SIGMAS, sigmas_off
-from services import Service, unique_name, user, wait_until
+from services import Service, status_of, unique_name, user, wait_until
 
 SECONDS = 3
 COLUMNS = 400
@@ -48,8 +48,7 @@ class Command(subprocess.Popen):
         )
 
     def status(self):
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return dict(line.split(":\t", 1) for line in lines)
+        return status_of(self.pid)
 
     def wait_until_it_is_in_the_sandbox(self):
         """All is loaded and adopted by then, and the workload is looked for."""

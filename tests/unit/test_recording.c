@@ -12,6 +12,8 @@
 #include "profiles/folded.h"
 #include "profiles/recording.h"
 
+static size_t recorded; /* bytes of all recordings */
+
 static struct stack made_stack(const char *pool, uint64_t samples, uint32_t end, uint64_t inner)
 {
 	struct stack stack = { .samples = samples, .end = end, .len = 2 };
@@ -65,7 +67,7 @@ static char *folded_lines(struct recording *recording)
 /* Trees of one workload are one; pools, ends and workloads are told apart. */
 Test(recording, adds_what_is_equal)
 {
-	struct recording *recording = recording_new(PROFILE_CPU, "");
+	struct recording *recording = recording_new(PROFILE_CPU, "", &recorded);
 	struct stack one = made_stack("worker", 3, STACK_COMPLETE, 0x1000);
 	struct stack other = made_stack("", 5, STACK_UNREADABLE, 0x1000);
 	struct stack_key first = key_of(1, 10), second = key_of(2, 10), third = key_of(1, 11);
@@ -89,7 +91,7 @@ Test(recording, adds_what_is_equal)
 
 Test(recording, may_be_of_one_workload)
 {
-	struct recording *recording = recording_new(PROFILE_CPU, "web");
+	struct recording *recording = recording_new(PROFILE_CPU, "web", &recorded);
 	struct stack stack = made_stack("worker", 3, STACK_COMPLETE, 0x1000);
 	struct stack_key key = key_of(1, 10);
 
@@ -104,7 +106,7 @@ Test(recording, may_be_of_one_workload)
 /* Frames of two stacks, one of which is in both. */
 Test(recording, asks_for_the_names_of_each_file_once)
 {
-	struct recording *recording = recording_new(PROFILE_CPU, "");
+	struct recording *recording = recording_new(PROFILE_CPU, "", &recorded);
 	struct stack one = made_stack("a", 1, STACK_COMPLETE, 0x1000);
 	struct stack other = made_stack("a", 1, STACK_NO_FILE, 0x1008);
 	struct stack_key first = key_of(1, 10), second = key_of(1, 11);
@@ -134,7 +136,7 @@ Test(recording, asks_for_the_names_of_each_file_once)
 
 Test(recording, counts_what_it_has_no_room_for)
 {
-	struct recording *recording = recording_new(PROFILE_CPU, "");
+	struct recording *recording = recording_new(PROFILE_CPU, "", &recorded);
 	struct stack stack = made_stack("a", 2, STACK_COMPLETE, 0x1000);
 	struct recording_counts counts;
 
@@ -154,7 +156,7 @@ Test(recording, counts_what_it_has_no_room_for)
 /* Deep stacks take more: memory ends before RECORDING_STACKS_MAX. */
 Test(recording, is_bounded_in_bytes)
 {
-	struct recording *recording = recording_new(PROFILE_CPU, "");
+	struct recording *recording = recording_new(PROFILE_CPU, "", &recorded);
 	struct stack stack = made_stack("a", 1, STACK_TRUNCATED, 0x1000);
 	struct recording_counts counts;
 
@@ -171,9 +173,46 @@ Test(recording, is_bounded_in_bytes)
 	recording_free(recording);
 }
 
+/* What two have together is bounded, and what they had is there for the next. */
+Test(recording, shares_memory_with_others)
+{
+	struct recording *one = recording_new(PROFILE_CPU, "", &recorded);
+	struct recording *other = recording_new(PROFILE_CPU, "", &recorded);
+	struct stack stack = made_stack("a", 1, STACK_COMPLETE, 0x1000);
+	struct profile profile = { .period_ns = 10 };
+	const struct files none = { 0 };
+	uint64_t samples;
+	size_t taken;
+
+	recorded = RECORDINGS_BYTES_MAX - 2000;
+	for (uint64_t hash = 0; hash < 100; hash++) {
+		struct stack_key key = key_of(1, hash);
+
+		recording_add(one, "web", &key, &stack);
+		recording_add(other, "web", &key, &stack);
+	}
+	samples = recording_counts(one).samples;
+	cr_expect_gt(samples, 1);
+	cr_expect_leq(samples - recording_counts(other).samples, 1);
+	cr_expect_eq(samples + recording_counts(one).lost, 100);
+	cr_expect_leq(recorded, RECORDINGS_BYTES_MAX);
+	cr_assert_eq(recording_end(one), 0);
+	taken = recorded;
+	recorded = RECORDINGS_BYTES_MAX;
+	recording_name(one, frame_make(1, 0x1000), "work");
+	recorded = taken;
+	recording_name(one, frame_make(1, 0x2000), "main");
+	cr_assert_eq(recording_profile(one, &none, &profile), 0);
+	cr_assert_eq(profile.names_len, 1);
+	cr_expect_eq(profile.names[0].frame, frame_make(1, 0x2000));
+	recording_free(one);
+	recording_free(other);
+	cr_expect_eq(recorded, RECORDINGS_BYTES_MAX - 2000);
+}
+
 Test(recording, of_nothing_is_a_profile_as_well)
 {
-	struct recording *recording = recording_new(PROFILE_CPU, "");
+	struct recording *recording = recording_new(PROFILE_CPU, "", &recorded);
 	const uint64_t *frames;
 	size_t len;
 
@@ -186,7 +225,7 @@ Test(recording, of_nothing_is_a_profile_as_well)
 /* A file of a process: its path and build id are those of the profile. */
 Test(recording, tells_the_files_of_its_frames)
 {
-	struct recording *recording = recording_new(PROFILE_CPU, "");
+	struct recording *recording = recording_new(PROFILE_CPU, "", &recorded);
 	struct stack stack = made_stack("a", 1, STACK_COMPLETE, 0x1000);
 	struct stack_key key = key_of(1, 10);
 	struct file file = {
@@ -245,7 +284,7 @@ static struct stack made_later(const char *pool, uint64_t us, uint64_t queued_us
 /* A wait for a lock, then for a CPU; one for a CPU alone; one for work, then for a CPU. */
 static struct recording *recording_of_waits(enum profile_kind kind)
 {
-	struct recording *recording = recording_new(kind, "");
+	struct recording *recording = recording_new(kind, "", &recorded);
 	struct stack lock = made_wait(2, 70, 2, 5), preempted = made_wait(1, 9, 0, 0);
 	struct stack idle = made_wait(3, 0, 3, 4), disk = made_wait(1, 40, 0, 0);
 	struct stack running = made_stack("worker", 8, STACK_COMPLETE, 0x1000);
@@ -312,7 +351,7 @@ Test(recording, of_waits_tells_microseconds_by_state_and_none_of_waits_for_work)
 /* Also the wait for a CPU behind a wait for work, which has no time of its own here. */
 Test(recording, adds_what_is_told_later_to_the_stack_of_the_wait)
 {
-	struct recording *recording = recording_new(PROFILE_OFFCPU, "");
+	struct recording *recording = recording_new(PROFILE_OFFCPU, "", &recorded);
 	struct stack lock = made_wait(1, 0, 0, 0), later = made_later("worker", 30, 6);
 	struct stack_key key = wait_of(10, STATE_LOCK), idle = wait_of(14, STATE_IDLE);
 
@@ -333,7 +372,7 @@ Test(recording, adds_what_is_told_later_to_the_stack_of_the_wait)
 /* Or another stack would have the time of the same hash, whose wait begins later. */
 Test(recording, tells_waits_that_began_before_by_pool_and_state)
 {
-	struct recording *recording = recording_new(PROFILE_OFFCPU, "");
+	struct recording *recording = recording_new(PROFILE_OFFCPU, "", &recorded);
 	struct stack later = made_later("worker", 30, 0), other = made_later("reader", 7, 0);
 	struct stack unseen = made_later("worker", 2, 0), lock = made_wait(1, 50, 0, 0);
 	struct stack_key key = wait_of(10, STATE_LOCK), none = wait_of(0, STATE_LOCK);
@@ -353,7 +392,7 @@ Test(recording, tells_waits_that_began_before_by_pool_and_state)
 /* By libseccomp; what is no number of a call has no name. */
 Test(recording, names_the_system_calls_in_which_threads_wait)
 {
-	struct recording *recording = recording_new(PROFILE_LOCK, "");
+	struct recording *recording = recording_new(PROFILE_LOCK, "", &recorded);
 	struct stack futex = made_wait(1, 7, 0, 0), unknown = made_wait(1, 8, 0, 0);
 	struct stack_key one = wait_of(10, STATE_LOCK), other = wait_of(12, STATE_LOCK);
 
