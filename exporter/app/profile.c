@@ -17,6 +17,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "app/compare.h"
 #include "app/measuring.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
@@ -40,6 +41,7 @@ struct profile_settings {
 	unsigned int type;
 	uint64_t seconds;
 	const char *output; /* NULL: for people, on standard output */
+	const char *before; /* a file that is compared with that of the operand; NULL: none */
 	const char *sandbox; /* as of the exporter; NULL: its default */
 	bool private_maps;
 };
@@ -298,6 +300,40 @@ static int answer_write(const struct taking *taking)
 	return r;
 }
 
+/* Measures, and gives back all that it takes. Returns the exit code. */
+static int profile_take(struct taking *taking, const char *proc_root)
+{
+	int exit_code;
+
+	sigemptyset(&taking->ends);
+	sigaddset(&taking->ends, SIGINT);
+	sigaddset(&taking->ends, SIGTERM);
+	sigprocmask(SIG_BLOCK, &taking->ends, NULL);
+	exit_code = taking_run(taking, proc_root);
+	/* The reader of the answer may be slow: nothing is attached any more, and signals end it.
+	 */
+	measuring_stop(&taking->measuring);
+	sigprocmask(SIG_UNBLOCK, &taking->ends, NULL);
+	return exit_code;
+}
+
+/* Measures nothing. Returns the exit code. */
+static int profiles_compare(struct taking *taking, const struct command_call *call)
+{
+	const struct comparing comparing = {
+		.paths = { taking->settings->before, call->operand },
+		.proc_root = call->proc_root,
+		.sandbox = taking->config.sandbox,
+	};
+
+	if (taking->settings->output) {
+		fputs("profile: --diff shows what has changed, and writes no file: leave -o out\n",
+		      stderr);
+		return EX_USAGE;
+	}
+	return exit_code_of(compare(&comparing, &taking->answer));
+}
+
 static int profile_run(const struct command_call *call)
 {
 	static struct taking taking = {
@@ -316,16 +352,9 @@ static int profile_run(const struct command_call *call)
 	r = config_make(&taking.config, taking.settings);
 	if (r)
 		return r == -EINVAL ? EX_USAGE : exit_code_of(r);
-	sigemptyset(&taking.ends);
-	sigaddset(&taking.ends, SIGINT);
-	sigaddset(&taking.ends, SIGTERM);
-	sigprocmask(SIG_BLOCK, &taking.ends, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	exit_code = taking_run(&taking, call->proc_root);
-	/* The reader of the answer may be slow: nothing is attached any more, and signals end it.
-	 */
-	measuring_stop(&taking.measuring);
-	sigprocmask(SIG_UNBLOCK, &taking.ends, NULL);
+	exit_code = taking.settings->before ? profiles_compare(&taking, call)
+					    : profile_take(&taking, call->proc_root);
 	r = exit_code ? 0 : answer_write(&taking);
 	if (r) {
 		fprintf(stderr, "profile: cannot write: %s\n", strerror(-r));
@@ -347,6 +376,9 @@ static const struct flag profile_flags[] = {
 	COMMAND_FLAG("output", "FILE", NULL,
 		     FLAG_LETTER('o', FLAG_TEXT(profile_settings, output, "a path")),
 		     "Write it to FILE, for go tool pprof, instead of showing it."),
+	COMMAND_FLAG("diff", "BEFORE", NULL, FLAG_TEXT(profile_settings, before, "a file"),
+		     "Measure nothing, whatever other flags say: compare BEFORE, a file that -o "
+		     "has written, with a second one, in the place of WORKLOAD."),
 	COMMAND_FLAG(
 		"profiles.private-perf-maps", NULL, NULL,
 		FLAG_SWITCH(profile_settings, private_maps),
@@ -365,7 +397,8 @@ const struct command command_profile = {
 		 "faults: the most frequent ones, and a flame graph; or writes a profile for go "
 		 "tool\n"
 		 "pprof. Loads what it needs by itself and removes it again: no exporter has to "
-		 "run.\n",
+		 "run.\n"
+		 "Or compares two that were written: profile --diff BEFORE AFTER.\n",
 	.exit_codes = "0 the profile was taken, 1 it was not (standard error says why), 64 wrong "
 		      "arguments,\n"
 		      "71 out of memory, 74 the answer could not be written.\n",

@@ -2,8 +2,10 @@
 #include "profiles/profile.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "abi/profiles.h"
+#include "base/text.h"
 
 const struct profile_kind_row profile_kinds[PROFILE_KINDS] = {
 	[PROFILE_CPU] = { "samples", "cpu", false },
@@ -71,4 +73,10 @@ const char *profile_name(const struct profile *profile, uint64_t frame)
 						  : NULL;
 
 	return name ? name->text : NULL;
+}
+
+bool profile_name_has_file(const char *text, const char *file)
+{
+	return !*file || !strcmp(text, file) ||
+	       (text_has_prefix(text, file) && text[strlen(file)] == '+');
 }

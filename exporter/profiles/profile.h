@@ -87,4 +87,8 @@ const uint64_t *profile_frames_find(const uint64_t *frames, size_t len, uint64_t
 const struct profile_file *profile_file(const struct profile *profile, uint64_t frame);
 const char *profile_name(const struct profile *profile, uint64_t frame);
 
+/* Whether the name @text of a function tells by itself that it is in @file, a base name, or there
+ * is none: one that is told by its place in a file has the file in its name. */
+bool profile_name_has_file(const char *text, const char *file);
+
 #endif

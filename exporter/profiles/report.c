@@ -159,15 +159,13 @@ static int place_compare(const struct place *a, const struct place *b)
 	return strcmp(place_text(a), place_text(b));
 }
 
-/* One that is told by its place in a file has the file in its name. */
 static void function_write(const struct report *report, const struct place *place)
 {
 	const char *text = place_text(place);
 
 	buffer_printf(report->out, "%5.1f %%  %5.1f %%  %s", percent(report, place->self),
 		      percent(report, place->total), text);
-	if (*place->module && strcmp(text, place->module) != 0 &&
-	    !(text_has_prefix(text, place->module) && text[strlen(place->module)] == '+'))
+	if (!profile_name_has_file(text, place->module))
 		buffer_printf(report->out, "  (%s)", place->module);
 	buffer_char(report->out, '\n');
 }
