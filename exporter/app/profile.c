@@ -30,6 +30,7 @@
 #include "profiles/report.h"
 
 #define SEEK_NS (5 * NS_PER_S) /* for the workload: until all that run have their names */
+#define SETTLE_NS (10 * NS_PER_S) /* for the code that runs here, of which nothing is known yet */
 #define COLUMNS 100U /* where there is no terminal that tells */
 #define NAMES_SHOWN 20U /* where the workload is not there */
 
@@ -106,6 +107,7 @@ static void profile_begin(struct taking *taking)
 		.kind = (enum profile_kind)taking->settings->type,
 		.workload = taking->workload,
 		.seconds = taking->settings->seconds,
+		.settle_ns = SETTLE_NS,
 		.taken = profile_taken,
 		.arg = taking,
 	};

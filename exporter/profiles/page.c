@@ -7,10 +7,12 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "profiles/folded.h"
 #include "profiles/pprof.h"
 
 #define SECONDS_DEFAULT 30U
+#define SETTLE_NS (3 * NS_PER_S) /* clients expect an answer soon after what they asked for */
 
 /* What a client wants. */
 struct wanted {
@@ -104,6 +106,7 @@ static int waiting_begin(struct waiting *waiting, struct profiler *profiler,
 		.kind = wanted->kind,
 		.workload = wanted->workload,
 		.seconds = wanted->seconds,
+		.settle_ns = SETTLE_NS,
 		.taken = waiting_answer,
 		.arg = waiting,
 	};

@@ -10,7 +10,6 @@
 #include "profiles/run.h"
 
 #define TICK_NS NS_PER_S /* between two looks for processes and samples */
-#define SETTLE_NS (3 * NS_PER_S) /* for reading code before the first sample */
 #define LOOKED_AT (WAITS_LOOKED_AT | STATES_OF_FAULTS)
 #define TAKE_TRIES 3 /* of a scrape, where a set cannot be read at once */
 #define SITES_SHARE 10U /* names of call sites keep the parser busy for one part of so many, */
@@ -335,7 +334,7 @@ int profiler_begin(struct profiler *profiler, const struct profiler_order *order
 	run->arg = order->arg;
 	run->wanted_ns = order->seconds * NS_PER_S;
 	run->begun_ns = clock_monotonic_ns();
-	run->until_ns = run->begun_ns + SETTLE_NS;
+	run->until_ns = run->begun_ns + order->settle_ns;
 	run->recording = recording_new(order->kind, order->workload, &profiler->recorded);
 	if (!run->recording) {
 		free(run);

@@ -57,6 +57,7 @@ struct profiler_order {
 	enum profile_kind kind;
 	const char *workload; /* copied; "": all */
 	uint64_t seconds; /* 1 to PROFILE_SECONDS_MAX */
+	uint64_t settle_ns; /* at most, for reading code before the first sample */
 	profiler_taken_fn taken; /* called once, by the loop, unless it is given up */
 	void *arg;
 };
