@@ -22,9 +22,9 @@ BINARY = BUILD / "workload_exporter"
 # On an emulated machine (tests/kernels) everything takes longer, and tests do less.
 EMULATED = "WORKLOAD_TEST_EMULATED" in os.environ
 SLOWER = 5 if EMULATED else 1
-START_SECONDS = 20 * SLOWER
+START_SECONDS = 60 * SLOWER
 STOP_SECONDS = 10 * SLOWER
-WAIT_SECONDS = 10 * SLOWER
+WAIT_SECONDS = 30 * SLOWER
 POLL_SECONDS = 0.1
 GROWTHS_MAX = 20
 # Under `make test-times`, which looks at what else the machine does. Tests with bounds of times on

@@ -23,6 +23,7 @@ from exporter import ROOT, SLOWER
 from services import wait_until
 
 PATH = "/debug/pprof/profile"
+OFFCPU, BLOCK, MUTEX = (f"/debug/pprof/{name}" for name in ("offcpu", "block", "mutex"))
 HZ = 99
 PERIOD_NS = 10**9 // HZ
 LATE_SECONDS = 120 * SLOWER

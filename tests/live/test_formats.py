@@ -301,7 +301,7 @@ def test_prometheus_scrapes_both_text_formats(scraped, served, exporter, kind, c
     at = scraped(kind)
     assert {sent for _, sent in at.wire.exchanges} == {content_type}
     check_classic(at.prometheus, served, exporter)
-    assert at.prometheus.wait_for_value("scrape_samples_scraped") > 100
+    at.prometheus.wait_for("scrape_samples_scraped > 100")
 
 
 def test_prometheus_scrapes_native_histograms(scraped, served, exporter):

@@ -13,8 +13,7 @@ from exposition import Endpoint, Pool
 from services import Service
 
 STEP_SECONDS = 0.3
-LOCK_SECONDS = 0.5
-SERVICE_SECONDS = 2  # more than the machine may let a look at it wait
+LOCK_SECONDS = SERVICE_SECONDS = 2  # more than the machine may let a look at it wait
 
 
 @pytest.mark.bounds

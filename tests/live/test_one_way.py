@@ -97,8 +97,8 @@ def test_what_a_replica_tells_is_no_request(exporter, start, tmp_path):
     It acknowledges once a second, and nothing answers that; now and then the other side sends a sign
     of life, which is no answer either.
     """
-    born = time.monotonic()
     first = start(Redis, tmp_path, "--repl-ping-replica-period", "3")
+    born = time.monotonic()
     exporter.workload_of(first.port)
     # Each acts at whole seconds since it began. What is read and sent in one go would be a request.
     time.sleep(1.5 - (time.monotonic() - born) % 1)

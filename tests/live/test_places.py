@@ -92,7 +92,7 @@ def names(count):
     return ["name-" + "".join(pair) for pair in itertools.islice(pairs, count)]
 
 
-def settle(exporter, sums, see, expected, seconds=20):
+def settle(exporter, sums, see, expected, seconds=60):
     """Scrapes into @sums until see(scrape) is as expected."""
 
     def added(scrape):
@@ -142,7 +142,7 @@ def test_a_port_without_scrapes_keeps_its_place_until_there_are_some(start, conn
 @pytest.mark.parametrize("gap", [0.2, 1.3, GIVEN_BACK_SECONDS])
 def test_a_port_that_comes_again_within_the_grace_counts_on(start, connect, exporters, gap):
     """Its slot may be another one, its row is not. One that comes later begins anew."""
-    exporter = exporters("--workloads.grace-period=4s")
+    exporter = exporters("--workloads.grace-period=8s")
     server = start(Service, "changer")
     workload = exporter.workload_of(server.port)
     port = visit(connect, server)
@@ -280,7 +280,7 @@ def test_a_thread_that_waits_in_other_gets_a_pool_when_a_place_is_free(start, ex
 
 
 def test_a_pool_that_comes_again_within_the_grace_counts_on(start, exporters):
-    exporter = exporters("--workloads.grace-period=3s")
+    exporter = exporters("--workloads.grace-period=6s")
     server = start(Service, "changer")
     workload = exporter.workload_of(server.port)
     sums = Sums(workload, EXITED, SECONDS)

@@ -245,7 +245,10 @@ SERVERS = {
 }
 
 
-@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize(
+    "kind",
+    ["nginx", "redis", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))],
+)
 def test_stacks_of_servers_are_complete_and_begin_where_they_do(profiling, start, tmp_path, kind):
     begin, functions, inside = SERVERS[kind]
     server = begin(start, tmp_path)
@@ -306,7 +309,8 @@ def test_stacks_of_go_go_on_where_its_runtime_changes_them(profiling, start, bui
 
 
 def test_stacks_of_prometheus_as_its_distribution_has_stripped_it(profiling, start, tmp_path):
-    server = start(Prometheus, tmp_path, [])
+    program = program_copy("prometheus", unique_name("prom"))
+    server = start(Prometheus, tmp_path, [], program=program)
     start(HttpLoad, server.port)
     workload = profiling.workload_of(server.port)
     wait_until_read(profiling, workload)

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import profiles
-from exporter import SLOWER
+from exporter import SLOWER, bound
 from profiles import SIGMAS, begun, sigmas_off, take, take_pprof, wait_until_read
 from services import SCRATCH, Service, unique_name, wait_until
 
@@ -120,8 +120,10 @@ def file_of_a_disk():
     path.unlink()
 
 
+@pytest.mark.bounds
 def test_a_page_that_is_read_from_a_disk_is_a_major_fault(profiling, toucher, file_of_a_disk):
-    expect_as_counted(profiling, toucher(file=file_of_a_disk, rest=5000), "major", 300)
+    service = toucher(file=file_of_a_disk, rest=5000)
+    expect_as_counted(profiling, service, "major", bound(300, 80))
 
 
 def test_memory_that_a_system_call_touches_has_that_innermost(profiling, toucher):

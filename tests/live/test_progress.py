@@ -13,6 +13,7 @@ import pytest
 
 import servers
 from clients import LATE_SECONDS, REQUEST, exchange, receive, reset
+from exporter import bound
 from services import Nginx, free_port, wait_until
 
 ANSWER_BYTES = 8_000_000
@@ -179,7 +180,7 @@ def test_an_answer_of_a_loop_ends_where_it_pauses(exporter, start, scraped):
         time.sleep(turn % 2 * SWEEP_SECONDS)
     client.close()
     end = exporter.wait_for_end(port, 2, unrequested=4)
-    assert 2 * first <= end.seconds("service") <= 2 * first + LATE_SECONDS
+    assert 2 * first <= end.seconds("service") <= 2 * first + bound(LATE_SECONDS, pause)
 
 
 @pytest.mark.bounds
