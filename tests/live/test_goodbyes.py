@@ -85,7 +85,11 @@ def leavers(endpoint):
 
 @pytest.mark.bounds
 @pytest.mark.parametrize(
-    "server, unrequested", [(PostgreSQL, 0), (MariaDB, CONNECTIONS)], ids=["postgresql", "mariadb"]
+    "server, unrequested",
+    [
+        pytest.param(PostgreSQL, 0, marks=pytest.mark.xdist_group("postgresql"), id="postgresql"),
+        pytest.param(MariaDB, CONNECTIONS, id="mariadb"),
+    ],
 )
 def test_who_leaves_a_database_says_goodbye(exporter, start, server, unrequested):
     """One whose end is seen more than 10 ms after its last message has given up."""

@@ -53,6 +53,7 @@ def expect_no_samples(exporter, burner):
 # --- what is asked for ------------------------------------------------------------------------------
 
 
+@pytest.mark.bounds
 def test_a_workload_is_told_apart_from_others_and_all_of_them_by_their_names(
     profiling, start, burner
 ):
@@ -82,6 +83,7 @@ def test_a_workload_that_is_none_has_no_profile(profiling, burner):
     assert (status, body) == (404, b"no workload has this name: / lists them\n")
 
 
+@pytest.mark.bounds
 def test_both_formats_tell_the_same(profiling, burner):
     wait_until_read(profiling, burner.name)
     folded, pprof = at_once(
@@ -224,7 +226,7 @@ def test_memory_is_given_back(profiling, burner):
     def all_at_once():
         at_once(*[lambda: take(profiling, 1, workload=burner.name)] * AT_ONCE)
 
-    profiling.expect_no_growth(all_at_once, 256)
+    profiling.expect_no_growth(all_at_once, 96)
 
 
 # --- what may ask, and what serves ------------------------------------------------------------------

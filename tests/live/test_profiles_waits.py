@@ -10,11 +10,11 @@ import time
 import pytest
 
 from databases import POSTGRESQL, PostgreSQL
-from exporter import SLOWER, bound
+from exporter import SLOWER
 from profiles import BLOCK, MUTEX, OFFCPU, begun, take_pprof, wait_until_read
 from services import Process, Redis, Service
 
-SECONDS = bound(6, 10) * SLOWER
+SECONDS = 10 * SLOWER
 STATES = ("runnable", "lock", "disk", "network", "wait", "sleep")
 # Who waits only for a moment is sampled now and then where many do: most of these are all sampled.
 WITHIN = 0.15

@@ -9,6 +9,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from databases import POSTGRESQL, PostgreSQL
 from exporter import BUILD
 from servers import HttpLoad
@@ -58,6 +60,7 @@ def test_those_of_redis(start, tmp_path):
     is_whole(compare(server))
 
 
+@pytest.mark.xdist_group("postgresql")
 def test_those_of_postgresql(start):
     server = start(PostgreSQL)
     env = {**os.environ, "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"}
