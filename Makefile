@@ -27,7 +27,7 @@ DEPS_TEST := g++ libcriterion-dev libclang-rt-dev python3 python3-pytest python3
              gunicorn php-fpm php-curl apache2-bin libtomcat10-embed-java libtomcat10-java memcached \
              varnish erlang-base nghttp2-client haproxy rsyslog python3-pyftpdlib python3-websockets \
              python3-grpcio libdw-dev ripgrep chromium-driver python3-selenium
-DEPS_BENCH := bpftrace libbpf-tools util-linux
+DEPS_BENCH := bpftrace libbpf-tools bpfcc-tools linux-perf util-linux
 # npm may have come with another nodejs than Debian's.
 DEPS_DASHBOARDS := python3-yaml $(if $(shell command -v npm),,nodejs npm)
 DEPS_PICTURES := chromium fonts-dejavu-core pngquant

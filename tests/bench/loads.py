@@ -165,9 +165,11 @@ class PoolServer:
     title = "thread-pool server, 1 ms of work"
     variants = ("exporter", "syscall", "bpftrace-switches", "bcc-runqlat")
     WORKERS = 4
+    WORK = {"work_us": 1000}
+    REQUESTS_PER_SECOND = 1000
 
     def __init__(self):
-        options = {"workers": self.WORKERS, "mode": "queue", "work_us": 1000}
+        options = {"workers": self.WORKERS, "mode": "queue", **self.WORK}
         self._server = Service("pool_server", prefix=on_core(SERVICE_CORE), **options)
         take_precedence(self._server.pid)
         self.port = self._server.port
@@ -180,7 +182,7 @@ class PoolServer:
             prefix=on_core(CLIENT_CORE),
             clients=self.WORKERS,
             keep_alive=1,
-            requests=round(1000 * seconds),
+            requests=round(self.REQUESTS_PER_SECOND * seconds),
         )
         take_precedence(client.pid)
         said = client.finish()
@@ -266,7 +268,37 @@ class Locks:
         self._server.stop()
 
 
+class SampledNginx(Nginx):
+    """The same beside what takes stacks a hundred times a second."""
+
+    name = "profiles-cpu"
+    variants = (
+        "exporter",
+        "profiles",
+        "profile-cpu",
+        "bcc-profile",
+        "bpftrace-profile",
+        "perf-record-fp",
+        "perf-record-dwarf",
+    )
+
+
+class ContendedPool(PoolServer):
+    """Four workers that sleep in turns while they hold one lock, beside what takes stacks of waits."""
+
+    name = "profiles-waits"
+    title = "thread-pool server, 0.1 ms of sleep under one lock"
+    variants = ("exporter", "profiles", "profile-offcpu", "bcc-offcputime")
+    WORK = {"lock_us": 100}
+    REQUESTS_PER_SECOND = 4000
+
+    def means(self, scrape, interval):
+        """None: a tenth of a request is what two programs see at different times."""
+        return {}
+
+
 LOADS = {load.name: load for load in (Nginx, Redis, PoolServer, Locks)}
+PROFILED = {load.name: load for load in (SampledNginx, ContendedPool)}
 
 
 def clean():

@@ -7,13 +7,16 @@ import sys
 import textwrap
 
 import paths
-from loads import LOADS
+from loads import LOADS, PROFILED
 from table import event_texts, size_text, time_text
 
-BEGIN = "<!-- bench:begin -->"
-END = "<!-- bench:end -->"
+PAGE = paths.ROOT / "tests" / "README.md"
+
 TITLES = {
     "exporter": "workload_exporter",
+    "profiles": "workload_exporter `--collector.profiles`, none is taken",
+    "profile-cpu": "workload_exporter, a profile of CPU time is taken",
+    "profile-offcpu": "workload_exporter, a profile of waits is taken",
     "syscall": "workload_exporter `--requests.backend=syscall`",
     "uprobe": "workload_exporter `--mutex.backend=uprobe`",
     "bpftrace-requests": "bpftrace: system calls by pid and descriptor",
@@ -25,6 +28,11 @@ TITLES = {
     "bcc-funclatency": "bcc `funclatency` on `pthread_mutex_lock`",
     "bcc-tcprtt": "bcc `tcprtt`",
     "bcc-klockstat": "bcc `klockstat`",
+    "bcc-offcputime": "bcc `offcputime`",
+    "bcc-profile": "bcc `profile`, 99 Hz",
+    "bpftrace-profile": "bpftrace: stacks at 99 Hz",
+    "perf-record-fp": "`perf record -g`, 99 Hz",
+    "perf-record-dwarf": "`perf record --call-graph dwarf`, 99 Hz",
 }
 
 
@@ -35,7 +43,7 @@ class NotMeasured(Exception):
 def result(name):
     path = paths.RESULTS / f"{name}.json"
     if not path.exists():
-        raise NotMeasured(f"{path} is missing: run `make bench bench-scale` first")
+        raise NotMeasured(f"{path} is missing: `make bench bench-scale` makes it")
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -128,19 +136,54 @@ def scale_table(scale):
     return markdown(head, rows)
 
 
-def block():
-    results = [result(name) for name in LOADS]
-    events, scale = result("events"), result("scale")
+def profiles_table(results):
+    rows = []
+    for each in results:
+        rows.append([f"**{each['title']}**", "", "", "", "", ""])
+        for name, numbers in each["variants"].items():
+            cost, own = numbers["cost"], numbers["cost"]["profile"]
+            rows.append(
+                [
+                    TITLES[name],
+                    f"{own['cpu_share']:.2%}" if own["cpu_share"] else "",
+                    time_text(own["ns_per_sample"]) if own["ns_per_sample"] else "",
+                    f"{cost['cpu_share']:.2%}",
+                    size_text(cost["kernel_bytes"]) if cost["kernel_bytes"] else "",
+                    size_text(cost["rss_bytes"]),
+                ]
+            )
+    head = ["beside the service", "BPF that takes stacks, of each CPU", "one sample", "CPU of the tool",
+            "memory of BPF", "resident memory"]  # fmt: skip
+    return markdown(head, rows)
+
+
+def compared_text(command, results):
+    """By which machine and how often, for all tables of @results."""
     pairs = results[0]["none"]["requests_per_second"]["pairs"] // len(results[0]["variants"])
     variants = [each for load in results for each in load["variants"].values()]
     repeated = sum(each["repeated"] for each in variants)
     disturbed = sum(each["disturbed"] for each in variants)
+    return (
+        machine_text(command, results[0]["machine"])
+        + f" Ratios are medians of {pairs} pairs of intervals with and without, in brackets"
+        f" the quartiles; {repeated} pairs were repeated because the hypervisor took CPU time, and"
+        f" it did so in {disturbed} of those that count.\n"
+    )
+
+
+def profiles():
+    results = [result(name) for name in PROFILED]
+    command = f'make bench BENCH="{" ".join(PROFILED)}"'
+    tables = [throughput_table(results), profiles_table(results)]
+    return "\n".join([compared_text(command, results), *tables])
+
+
+def services():
+    results = [result(name) for name in LOADS]
+    events, scale = result("events"), result("scale")
     return "\n".join(
         [
-            machine_text("make bench", results[0]["machine"])
-            + f" Ratios are medians of {pairs} pairs of intervals with and without, in brackets"
-            f" the quartiles; {repeated} pairs were repeated because the hypervisor took CPU time, and"
-            f" it did so in {disturbed} of those that count.\n",
+            compared_text("make bench", results),
             throughput_table(results),
             events_table(events),
             machine_text("make bench-scale", scale["machine"]) + "\n",
@@ -149,7 +192,7 @@ def block():
     )
 
 
-def replaced(readme, numbers, begin=BEGIN, end=END):
+def replaced(readme, numbers, begin, end):
     """The text of a README with @numbers between its markers."""
     if readme.count(begin) != 1 or readme.count(end) != 1 or readme.find(begin) > readme.find(end):
         raise NotMeasured(f"the README needs the markers {begin} and {end} once, in this order")
@@ -157,13 +200,22 @@ def replaced(readme, numbers, begin=BEGIN, end=END):
     return f"{head}{begin}\n{numbers}{end}{rest.split(end)[1]}"
 
 
+def write(name, made):
+    """Whether the part of this name was written; why not, if not."""
+    try:
+        text = PAGE.read_text(encoding="utf-8")
+        text = replaced(text, made(), f"<!-- {name}:begin -->", f"<!-- {name}:end -->")
+    except NotMeasured as reason:
+        print(f"bench-readme: {name} stays as it is: {reason}", file=sys.stderr)
+        return False
+    PAGE.write_text(text, encoding="utf-8")
+    return True
+
+
 def main():
-    readme = paths.ROOT / "tests" / "README.md"
-    readme.write_text(replaced(readme.read_text(encoding="utf-8"), block()), encoding="utf-8")
+    written = [write("bench", services), write("profiles", profiles)]
+    sys.exit(not any(written))
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except NotMeasured as reason:
-        sys.exit(f"bench-readme: {reason}")
+    main()

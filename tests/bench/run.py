@@ -20,7 +20,8 @@ import table
 import throughput
 import variants
 
-PARTS = ["events", *loads.LOADS]
+ALL = {**loads.LOADS, **loads.PROFILED}
+PARTS = ["events", *ALL]
 
 
 def options():
@@ -59,7 +60,7 @@ def run_part(name, wanted):
     """Measures, prints and writes; how often the exporter disagreed with the client."""
     described = machine.describe()
     with machine.precedence():
-        result = events.measure(wanted.base) if name == "events" else measured(loads.LOADS[name], wanted)
+        result = events.measure(wanted.base) if name == "events" else measured(ALL[name], wanted)
     write(name, {"name": name, "machine": described, **result})
     if name == "events":
         print(table.of_events(result), flush=True)

@@ -87,6 +87,13 @@ def _programs(name, cost):
     return aligned([[f"BPF programs of {name}", "runs/request", "per run", "empty"], *rows])
 
 
+def _profile(name, cost):
+    text = f"{name}: BPF programs that take stacks use {cost['cpu_share']:.2%} of each CPU"
+    if cost["samples_per_second"]:
+        text += f", {time_text(cost['ns_per_sample'])} for each of {cost['samples_per_second']:.0f} samples a second"
+    return text
+
+
 def of_load(result):
     """The table of one load: services beside each variant, then the exporter's programs."""
     rows = [HEAD]
@@ -107,6 +114,9 @@ def of_load(result):
     for name, numbers in result["variants"].items():
         if "scrape_cpu_ns" in numbers["cost"]:
             parts.append(_programs(name, numbers["cost"]))
+    for name, numbers in result["variants"].items():
+        if numbers["cost"]["profile"]["cpu_share"]:
+            parts.append(_profile(name, numbers["cost"]["profile"]))
     parts += [f"{name}: does not run here: {why}" for name, why in result["unavailable"].items()]
     return "\n".join(parts)
 

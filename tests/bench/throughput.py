@@ -100,6 +100,17 @@ def _per_run(ran):
     return ns / runs if runs else None
 
 
+def _profile(ran, seconds, prefix):
+    """Of each CPU what programs for profiles take; and one sample of CPU time, by the exporter."""
+    runs, ns = ran.get("profiles_sample", (0, 0))
+    own_ns = sum(ns for name, (_, ns) in ran.items() if name.startswith(prefix))
+    return {
+        "cpu_share": own_ns / 1e9 / seconds / os.cpu_count(),
+        "samples_per_second": runs / seconds,
+        "ns_per_sample": ns / runs if runs else None,
+    }
+
+
 def cost_beside(load, name, seconds):
     """
     What the variant itself uses, and the time in its BPF programs as the kernel's statistics count
@@ -128,6 +139,7 @@ def cost_beside(load, name, seconds):
             "bpf_ns_per_request": sum(ns for _, ns in ran.values()) / interval["requests"],
             "floor_ns_per_request": sum(ns for _, ns in floor.values()) / interval["requests"],
             "bpf_runs_per_request": sum(runs for runs, _ in ran.values()) / interval["requests"],
+            "profile": _profile(ran, interval["seconds"], "profiles_" if is_exporter(variant) else ""),
             "cpu_share": (processes.tree_cpu_ns(variant.pid) - cpu_ns) / 1e9 / interval["seconds"],
             "rss_bytes": processes.tree_rss_bytes(variant.pid),
             "kernel_bytes": bpf.memory_bytes(variant.pid),

@@ -17,10 +17,13 @@ import time
 from pathlib import Path
 
 import paths  # noqa: F401 (the helpers of the live tests)
+import profiles
 from exporter import Exporter, run_to_end
 from paths import HERE
 
 READY_SECONDS = 20
+PROFILE_SECONDS = 60  # longer than what is measured beside it
+HZ = str(profiles.HZ)
 # bpftrace and bcc's tools look for tracefs in its usual place. It is mounted for them alone.
 WITH_TRACEFS = [
     "unshare",
@@ -96,11 +99,30 @@ class Tool:
             found = self._search(pattern)
             if found and None not in self._said:
                 return found
-            wrong = self._search(".*(fail|error|denied|no such).*") or self._search(".+")
-            raise Unavailable(wrong[0] if wrong else "ends at once")
+            raise self._wrong("ends at once")
+
+    def _wrong(self, otherwise):
+        """In its own words, if it has said any."""
+        said = self._search(".*(fail|error|denied|no such).*") or self._search(".+")
+        return Unavailable(said[0] if said else otherwise)
 
     def _wait_until_attached(self):
         self._wait_for_line("tracing|ctrl")
+
+    def _wait_until_it_holds(self, wanted, kind):
+        """@wanted descriptors of @kind; it opens and closes others meanwhile."""
+        deadline = time.monotonic() + READY_SECONDS
+        while self._held(kind) < wanted:
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                raise self._wrong("does not attach all probes")
+            time.sleep(0.02)
+
+    def _held(self, kind):
+        count = 0
+        for link in Path(f"/proc/{self.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                count += kind in os.readlink(link)
+        return count
 
     def stop(self):
         if self._process.poll() is None:
@@ -119,21 +141,36 @@ class Bpftrace(Tool):
     def __init__(self, script):
         super().__init__("bpftrace", str(HERE / script))
 
-    def _events(self):
-        """How many it holds; it opens and closes other files meanwhile."""
-        count = 0
-        for link in Path(f"/proc/{self.pid}/fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):
-                count += "perf_event" in os.readlink(link)
-        return count
-
     def _wait_until_attached(self):
         wanted = int(self._wait_for_line(r"Attaching (\d+) probe")[1]) + os.cpu_count()
-        deadline = time.monotonic() + READY_SECONDS
-        while self._events() < wanted:
-            if time.monotonic() > deadline or self._process.poll() is not None:
-                raise Unavailable("it does not attach all probes")
-            time.sleep(0.02)
+        self._wait_until_it_holds(wanted, "perf_event")
+
+
+class Silent(Tool):
+    """One that does not say when it is attached, but by the descriptors that it holds."""
+
+    def __init__(self, wanted, kind, *command):
+        self._wanted, self._kind = wanted, kind
+        super().__init__(*command)
+
+    def _wait_until_attached(self):
+        self._wait_until_it_holds(self._wanted, self._kind)
+
+
+class PerfRecord(Tool):
+    """
+    Of the whole machine, with stacks as @graph has them taken. It says when its events are enabled if
+    that is to be after a while; copies of what it met it would leave in ~/.debug.
+    """
+
+    def __init__(self, graph):
+        paths.SCRATCH.mkdir(parents=True, exist_ok=True)
+        command = ["record", "--no-buildid-cache", "--delay=1", "-a", "-F", HZ, "-e", "cpu-clock"]
+        output = paths.SCRATCH / "perf.data"
+        super().__init__("perf", *command, "--call-graph", graph, "-o", str(output))
+
+    def _wait_until_attached(self):
+        self._wait_for_line("events enabled")
 
 
 class WithFlags:
@@ -150,9 +187,29 @@ class WithFlags:
         return Exporter(*self.flags, binary=self.binary)
 
 
+class WithProfile(WithFlags):
+    """The same while a profile of all services is taken, which a page is asked for."""
+
+    def __init__(self, path, program):
+        super().__init__("--collector.profiles")
+        self._options = {"path": path, "program": program}
+
+    def __call__(self):
+        exporter = super().__call__()
+        try:
+            profiles.begun(profiles.take_pprof, exporter, PROFILE_SECONDS, **self._options)
+        except BaseException:  # whatever it is, nothing is left attached
+            exporter.stop()
+            raise
+        return exporter
+
+
 VARIANTS = {
     "none": Nothing,
     "exporter": WithFlags(),
+    "profiles": WithFlags("--collector.profiles"),
+    "profile-cpu": WithProfile(profiles.PATH, "profiles_sample"),
+    "profile-offcpu": WithProfile(profiles.OFFCPU, "profiles_waits"),
     "syscall": WithFlags("--requests.backend=syscall"),
     "uprobe": WithFlags("--mutex.backend=uprobe", "--log.level=debug"),
     "bpftrace-requests": lambda: Bpftrace("requests.bt"),
@@ -164,6 +221,11 @@ VARIANTS = {
     "bcc-cpudist": lambda: Tool("cpudist", "3600"),
     "bcc-funclatency": lambda: Tool("funclatency", "-u", f"{LIBC}:pthread_mutex_lock"),
     "bcc-klockstat": lambda: Tool("klockstat", "-i", "3600"),
+    "bcc-profile": lambda: Silent(os.cpu_count(), "perf_event", "profile-bpfcc", "-F", HZ, "3600"),
+    "bcc-offcputime": lambda: Silent(1, "bpf_link", "offcputime", "3600"),
+    "bpftrace-profile": lambda: Bpftrace("profile.bt"),
+    "perf-record-fp": lambda: PerfRecord("fp"),
+    "perf-record-dwarf": lambda: PerfRecord("dwarf"),
 }
 
 BASE_OF = {"exporter": "base", "syscall": "base-syscall"}
