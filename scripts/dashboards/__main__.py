@@ -28,7 +28,7 @@ def outputs(thresholds):
     """Path below dashboards/ -> text."""
     return {
         "overview.json": as_json(overview.make()),
-        "workload.json": as_json(workload.make()),
+        "workload.json": as_json(workload.make(rules.values(thresholds)["scheme"])),
         "exporter.json": as_json(exporter.make()),
         "rules/workload.yml": rules.recording(thresholds),
         "alerts/workload.yml": rules.alerts(thresholds),

@@ -41,7 +41,7 @@ MOSTLY = (
 
 
 def worst_first():
-    columns = [column("workload", "Workload", link=DETAIL, width=220)]
+    columns = [column("workload", "Workload", links=[("Show ${__value.text}", DETAIL)], width=220)]
     for letter, (_, title, unit, steps) in zip("ABCDEFGHIJKLMN", COLUMNS):
         columns.append(column(f"Value #{letter}", title, unit, steps))
     columns.append(column("state", "Busy threads are mostly"))

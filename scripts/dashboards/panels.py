@@ -159,8 +159,8 @@ def stat(title, description, expr, unit, steps):
     )
 
 
-def column(name, title, unit=None, steps=None, link=None, width=None):
-    """How the table shows the field @name: see table()."""
+def column(name, title, unit=None, steps=None, links=(), width=None):
+    """How the table shows the field @name: see table(). @links: (title, address) of each."""
     properties = [{"id": "displayName", "value": title}]
     if unit:
         properties.append({"id": "unit", "value": unit})
@@ -169,8 +169,11 @@ def column(name, title, unit=None, steps=None, link=None, width=None):
         properties.append(
             {"id": "custom.cellOptions", "value": {"type": "color-background", "mode": "basic"}}
         )
-    if link:
-        properties.append({"id": "links", "value": [{"title": "Show ${__value.text}", "url": link}]})
+    if links:
+        value = [
+            {"title": text, "url": url, "targetBlank": not url.startswith("/")} for text, url in links
+        ]
+        properties.append({"id": "links", "value": value})
     if width:
         properties.append({"id": "custom.width", "value": width})
     return {"matcher": {"id": "byName", "options": name}, "properties": properties}

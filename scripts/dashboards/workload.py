@@ -420,21 +420,37 @@ def connections():
 
 
 IDENTITY = ("workload", "instance", "exe", "runtime", "unit", "container", "user")
+# By the name of the page that the flame graph is of.
+PROFILES = {
+    "profile": "CPU time by function",
+    "offcpu": "Waits by function",
+    "mutex": "Waits for locks by function",
+    "fault": "Page faults by function",
+}
 
 
-def identity():
+def flame_graphs(scheme):
+    """Links to the exporter itself, of a row of a table that has both labels."""
+    page = scheme + "://${__data.fields.instance:raw}/flame?workload=${__data.fields.workload:percentencode}"
+    return [(title, f"{page}&type={kind}&seconds=10") for kind, title in PROFILES.items()]
+
+
+def identity(scheme):
+    links = {"instance": flame_graphs(scheme)}
     return "Identity", [
         (
             7,
             [
                 table(
                     "What it is",
-                    "What is known of the workload on each instance; empty: not known.",
+                    "What is known of the workload on each instance; empty: not known. A click on an "
+                    "instance offers flame graphs of the workload there, taken now, if its exporter "
+                    "has --collector.profiles and may be reached from here.",
                     [
                         f"max by ({', '.join(IDENTITY)}) (workload_info{{{WORKLOADS}}})"
                     ],
                     "workload",
-                    [column(name, name.capitalize()) for name in IDENTITY],
+                    [column(name, name.capitalize(), links=links.get(name, ())) for name in IDENTITY],
                     "Workload",
                 ),
                 timeseries(
@@ -448,9 +464,9 @@ def identity():
     ]
 
 
-def make():
+def make(scheme):
     sections = [requests(), queue(), threads()]
-    sections += [locks(), connections(), identity()]
+    sections += [locks(), connections(), identity(scheme)]
     return dashboard(
         "workload-exporter-workload",
         "Workload",

@@ -3,6 +3,8 @@
 
 import math
 import time
+import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -81,6 +83,32 @@ def test_every_variable_has_values(scene):
             found = scene.prometheus.api(f"label/{label}/values", **{"match[]": selector})
             # Labels that Prometheus adds for other servers are not in its own answers.
             assert found or label == "cluster", (name, variable["name"])
+
+
+def test_links_to_flame_graphs_lead_to_them(scene):
+    """Those of the exporter that takes profiles, with the rows that the table shows."""
+    (table,) = [each for each in panels.panels(panels.load("workload")) if each["title"] == "What it is"]
+    (query,) = [panels.substitute(each["expr"]) for each in table["targets"]]
+    expected = f"127.0.0.1:{scene.syscall.port}"
+
+    def shown(rows):
+        found = (labels for labels, _ in rows)
+        return [each for each in found if (each["workload"], each["instance"]) == of_healthy]
+
+    of_healthy = scene.name("healthy"), expected
+    (row,) = shown(scene.prometheus.wait_for(query, shown))
+    urls = panels.links(table, row)
+    assert len(urls) == 4
+    for url in urls:
+        page, arguments = url.split("?")
+        assert page == f"http://{expected}/flame"
+        arguments = dict(urllib.parse.parse_qsl(arguments, strict_parsing=True))
+        assert arguments["workload"] == row["workload"]
+        assert urllib.request.urlopen(page, timeout=60).status == 200
+        profile = f"debug/pprof/{arguments.pop('type')}"
+        arguments["seconds"] = "1"
+        again = f"http://{expected}/{profile}?{urllib.parse.urlencode(arguments)}"
+        assert urllib.request.urlopen(again, timeout=120).status == 200
 
 
 def rules(scene, kind):
