@@ -38,7 +38,9 @@ struct file {
 	char *path; /* owned; NULL as long as it is not known */
 	bool executable; /* a process was started from it */
 	struct program program; /* of one that has a number; zeros: it could not be read */
-	bool tried; /* it was asked for */
+	bool tried; /* it was asked for: not again */
+	unsigned int late; /* how often the answer was not there in time, */
+	uint64_t again_ns; /* and when it may be asked for then */
 	bool names_as_linked; /* demangling them takes too long */
 	bool generated; /* it stands for code of a process (profiles/generated.h) */
 	bool map_denied; /* then: its names may not be read */

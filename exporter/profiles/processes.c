@@ -219,8 +219,11 @@ static bool process_is_due(struct processes *processes, const struct process *pr
 		return false; /* it would be read in vain */
 	if (!process->read_ns || (!process->slot && since_ns >= PROCESS_AGAIN_NS))
 		return true;
-	return process->slot && since_ns >= PROCESS_READ_NS &&
-	       (process->partial || slot_missed(processes, process->slot));
+	if (!process->slot)
+		return false;
+	return (process->late && since_ns >= PROCESS_AGAIN_NS) ||
+	       (since_ns >= PROCESS_READ_NS &&
+		(process->partial || slot_missed(processes, process->slot)));
 }
 
 struct process *processes_next(struct processes *processes, uint64_t now_ns)

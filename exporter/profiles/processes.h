@@ -29,7 +29,8 @@ struct process {
 	uint64_t owner; /* of that */
 	uint64_t read_ns; /* when its code was read last; 0: never */
 	bool seen; /* by the last walk */
-	bool partial; /* some of its files have not been asked for */
+	bool partial; /* some of its files have not been asked for, */
+	bool late; /* or are to be asked for again */
 	bool deferred; /* no profile wants its stacks: it is behind others, also for a slot */
 	struct file **files; /* owned; that it uses */
 	size_t files_len;

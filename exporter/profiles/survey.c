@@ -13,6 +13,8 @@
 #include "profiles/wish.h"
 
 #define VDSO_BYTES 16384U /* as the kernel maps it: two to four pages */
+#define FILE_TRIES 4U /* of one at which the opener is late: if it hangs, others wait for that */
+#define FILE_AGAIN_NS (PROCESS_AGAIN_NS / 2) /* it is due when the process is read again */
 
 /* --- a process is known --------------------------------------------------------------------- */
 
@@ -58,6 +60,18 @@ static size_t files_take(struct survey *survey, struct file ***files)
 	return len;
 }
 
+/* Whether one of them is to be asked for again. */
+static bool files_are_late(const struct survey *survey)
+{
+	for (size_t i = 0; i < survey->ranges_len; i++) {
+		const struct file *file = survey->range_files[i];
+
+		if (file && file->late && !file->tried)
+			return true;
+	}
+	return false;
+}
+
 static void process_known(struct survey *survey, uint64_t now_ns)
 {
 	struct process *process = processes_find(&survey->processes, &survey->process);
@@ -76,6 +90,7 @@ static void process_known(struct survey *survey, uint64_t now_ns)
 	for (size_t i = 0; i < survey->ranges_len; i++)
 		ranges[i] = range_code(survey, i);
 	process->partial = survey->at < survey->ranges_len;
+	process->late = files_are_late(survey);
 	process_tell(&survey->processes, process, survey->pidfd, ranges, survey->ranges_len, files,
 		     len);
 	survey->ranges_len = 0;
@@ -99,9 +114,11 @@ static void maps_ask(struct survey *survey, struct process *process, uint64_t no
 		survey->step = SURVEY_MAPS;
 }
 
-static bool file_is_wanted(const struct survey *survey, size_t i)
+static bool file_is_wanted(const struct survey *survey, size_t i, uint64_t now_ns)
 {
-	return survey->range_files[i] && !survey->range_files[i]->tried;
+	const struct file *file = survey->range_files[i];
+
+	return file && !file->tried && now_ns >= file->again_ns;
 }
 
 static int range_ask(struct survey *survey, uint64_t now_ns)
@@ -123,7 +140,7 @@ static int range_ask(struct survey *survey, uint64_t now_ns)
  */
 static void file_ask(struct survey *survey, uint64_t now_ns)
 {
-	while (survey->at < survey->ranges_len && !file_is_wanted(survey, survey->at))
+	while (survey->at < survey->ranges_len && !file_is_wanted(survey, survey->at, now_ns))
 		survey->at++;
 	if (survey->at == survey->ranges_len || survey->wish || !helper_is_ready(survey->parser) ||
 	    range_ask(survey, now_ns)) {
@@ -134,10 +151,19 @@ static void file_ask(struct survey *survey, uint64_t now_ns)
 	survey->step = SURVEY_FILE;
 }
 
-/* Another process may have it where this one has not. At what hangs no other one is to hang. */
+/*
+ * Another process may have it where this one has not. An opener that is late has had no CPU, or
+ * hangs there, as others would.
+ */
 static void file_miss(struct survey *survey, int result, uint64_t now_ns)
 {
-	survey->range_files[survey->at]->tried = result == -ETIMEDOUT;
+	struct file *file = survey->range_files[survey->at];
+
+	file->tried = false;
+	if (result == -ETIMEDOUT) {
+		file->tried = ++file->late == FILE_TRIES;
+		file->again_ns = now_ns + FILE_AGAIN_NS;
+	}
 	survey->at++;
 	file_ask(survey, now_ns);
 }
