@@ -372,7 +372,7 @@ def test_children_that_live_for_a_moment_have_the_code_of_their_parent(profiling
     seen = profile.result()
     seen.expect_complete()
     of_children = seen.calling("main", "children_run", "child_run", "child_burn")
-    assert seen.samples - of_children <= max(5, 0.05 * seen.samples), seen.stacks
+    assert at_least(of_children, seen.samples, 0.75), seen.stacks  # the rest makes them
     expected = HZ * (after["cpu_us"] - before["cpu_us"]) / 1e6
     off = (seen.samples - expected) / expected**0.5
     print(f"samples {seen.samples}, expected {expected}, off by {off} sigmas")
