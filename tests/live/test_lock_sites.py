@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from exporter import SLOWER, Exporter
-from profiles import MUTEX, wait_until_read
+from profiles import wait_until_read
 from services import Service
 
 METRIC = "workload_lock_site_wait_seconds_total"
@@ -57,13 +57,9 @@ class Waits:
             self.own[name] += value
         return self.sites(self.exporter.scrape())
 
-    def wait_until_read(self):
-        """It waits meanwhile, and has no samples else."""
-        wait_until_read(self.exporter, self.workload, lambda: self.run(1), MUTEX)
-
     def know(self, *names):
         """Until they are shown, and have been waited for since."""
-        self.wait_until_read()
+        wait_until_read(self.exporter, self.workload)
 
         def known(_):
             found = self.run(2)
