@@ -39,7 +39,7 @@ struct file {
 	bool executable; /* a process was started from it */
 	struct program program; /* of one that has a number; zeros: it could not be read */
 	bool tried; /* it was asked for: not again */
-	unsigned int late; /* how often the answer was not there in time, */
+	unsigned int late; /* how often in a row the answer was not there in time, */
 	uint64_t again_ns; /* and when it may be asked for then */
 	bool names_as_linked; /* demangling them takes too long */
 	bool generated; /* it stands for code of a process (profiles/generated.h) */

@@ -159,11 +159,9 @@ static void file_miss(struct survey *survey, int result, uint64_t now_ns)
 {
 	struct file *file = survey->range_files[survey->at];
 
-	file->tried = false;
-	if (result == -ETIMEDOUT) {
-		file->tried = ++file->late == FILE_TRIES;
-		file->again_ns = now_ns + FILE_AGAIN_NS;
-	}
+	file->late = result == -ETIMEDOUT ? file->late + 1 : 0;
+	file->tried = file->late == FILE_TRIES;
+	file->again_ns = file->late ? now_ns + FILE_AGAIN_NS : 0;
 	survey->at++;
 	file_ask(survey, now_ns);
 }
