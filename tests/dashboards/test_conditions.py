@@ -90,12 +90,12 @@ def test_links_to_flame_graphs_lead_to_them(scene):
     (table,) = [each for each in panels.panels(panels.load("workload")) if each["title"] == "What it is"]
     (query,) = [panels.substitute(each["expr"]) for each in table["targets"]]
     expected = f"127.0.0.1:{scene.syscall.port}"
+    of_healthy = scene.name("healthy"), expected
 
     def shown(rows):
         found = (labels for labels, _ in rows)
         return [each for each in found if (each["workload"], each["instance"]) == of_healthy]
 
-    of_healthy = scene.name("healthy"), expected
     (row,) = shown(scene.prometheus.wait_for(query, shown))
     urls = panels.links(table, row)
     assert len(urls) == 4

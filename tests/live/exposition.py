@@ -184,6 +184,10 @@ class Endpoint:
     def goodbyes(self):
         return self.get("workload_connection_goodbyes_total")
 
+    def leavers(self):
+        """Clients that left without an answer to their last words: goodbyes, if in time."""
+        return self.goodbyes() + self.abandoned()[1]
+
     def gauges(self):
         """(queued, in service, accept queue, connections)"""
         return tuple(

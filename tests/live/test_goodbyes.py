@@ -10,6 +10,7 @@ import pytest
 from clients import GOODBYE_SECONDS, REQUEST, exchange, hold_back, receive, trusting
 from databases import MariaDB, PostgreSQL
 from exporter import bound
+from exposition import Endpoint
 from services import TlsServer
 
 CONNECTIONS = 20
@@ -79,10 +80,6 @@ def test_a_client_that_ends_its_side_and_is_answered_has_made_a_request(exporter
     exporter.wait_for_end(case.port, 1)
 
 
-def leavers(endpoint):
-    return endpoint.goodbyes() + endpoint.abandoned()[1]
-
-
 @pytest.mark.bounds
 @pytest.mark.parametrize(
     "server, unrequested",
@@ -97,7 +94,7 @@ def test_who_leaves_a_database_says_goodbye(exporter, start, server, unrequested
     exporter.workload_of(database.port)
     for _ in range(CONNECTIONS):
         database.query()
-    end = exporter.wait_for_endpoint(database.port, leavers, CONNECTIONS)
+    end = exporter.wait_for_endpoint(database.port, Endpoint.leavers, CONNECTIONS)
     late = end.abandoned()[1]
     assert late <= bound(0, CONNECTIONS / 2)
     exporter.wait_for_end(

@@ -93,7 +93,7 @@ def test_a_client_in_tls_that_offers_http_1_too_is_measured_as_it_asks(exporter,
     turns = range(CALLS + CONNECTIONS, CALLS + 2 * CONNECTIONS + 1)
 
     def ends(endpoint):
-        return endpoint.counts()[0] in turns, endpoint.goodbyes() + endpoint.abandoned()[1]
+        return endpoint.counts()[0] in turns, endpoint.leavers()
 
     end = exporter.wait_for_endpoint(tls.port, ends, (True, CONNECTIONS))
     alone, late = end.outcome()["unanswered"], end.abandoned()[1]
