@@ -99,7 +99,7 @@ PYTEST := $(GUARD) $(CACHED) $(PYTHON) -m pytest -q -o cache_dir=$(abspath $(BUI
 # others judge what a busy machine keeps, side by side, and have failed when they fail. Attacks fill
 # the tables of every exporter of the machine: one after the other.
 TIMES  := $(GUARD) $(PYTHON) -B tests/times/run.py
-SIDES  := $(shell expr 3 '*' $(CPUS))
+SIDES  := $(shell expr 5 '*' $(CPUS) / 2)
 beside = $(PYTEST) -m 'not times' --numprocesses $(SIDES) --dist loadgroup $(1)
 serial = $(PYTEST) -m 'not times' $(1)
 

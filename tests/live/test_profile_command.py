@@ -21,7 +21,7 @@ import pytest
 
 import profiles
 from exporter import BINARY, START_SECONDS
-from profiles import SIGMAS, sigmas_off
+from profiles import SIGMAS, at_least, sigmas_off
 from services import Service, status_of, unique_name, user, wait_until
 
 SECONDS = 3
@@ -155,7 +155,7 @@ def test_functions_and_boxes_have_the_shares_of_time_that_the_program_has_measur
     assert (1 - float(complete) / 100) * int(samples) <= max(1.1, 0.01 * int(samples))
     (spin, *others) = FUNCTION.findall(functions)
     assert spin[2:] == ("spin", burner.name)
-    assert float(spin[0]) > 90
+    assert at_least(float(spin[0]) / 100 * int(samples), int(samples), 0.9)
     assert sum(float(own) for own, *_ in [spin, *others]) == pytest.approx(100, abs=1)
     _, pools, *rows = flame.splitlines()
     assert columns_of([pools], burner.name[:15]) == COLUMNS
@@ -296,12 +296,14 @@ def test_a_reader_that_does_not_come_can_be_given_up(burner, path):
     os.mkfifo(path)
     with running(burner.name, "--seconds=1", "-o", path) as command:
         syscall = Path(f"/proc/{command.pid}/syscall")
-        wait_until(
-            lambda: syscall.read_text().startswith(f"{SYS_OPENAT} ")
-            and command.status()["State"].startswith("S"),
-            START_SECONDS,
-            "it does not wait",
-        )
+
+        def waits():
+            """In one call of it: a thread that is preempted there sleeps elsewhere a moment later."""
+            before = syscall.read_text()
+            sleeps = command.status()["State"].startswith("S")
+            return before.startswith(f"{SYS_OPENAT} ") and sleeps and syscall.read_text() == before
+
+        wait_until(waits, START_SECONDS, "it does not wait")
         command.send_signal(signal.SIGINT)
         assert command.end().returncode == -signal.SIGINT
     with running(burner.name, "--seconds=1", "-o", path) as command:

@@ -392,7 +392,9 @@ def test_children_that_execute_another_program_do_not_have_the_code_of_their_par
     expected = HZ * counts["cpu_us"] / 1e6
     print(f"samples {seen.samples}, expected {expected}, not complete {seen.ends()}")
     assert abs(seen.samples - expected) / expected**0.5 < SIGMAS
-    assert set(seen.ends()) <= {"[process_unknown]"}
+    # A child that executes a program has no stack that can be read for a moment.
+    assert set(seen.ends()) <= {"[process_unknown]", "[unreadable]"}
+    assert seen.ends().get("[unreadable]", 0) <= max(2, 0.05 * seen.samples)
     assert not seen.calling("child_run")
     executed = profiles.Profile([stack for stack in seen.stacks if stack.pool == program.name])
     before_main = executed.where(lambda stack: stack.is_complete and not stack.calls("main"))
