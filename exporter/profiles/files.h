@@ -41,7 +41,7 @@ struct file {
 	bool tried; /* it was asked for: not again */
 	unsigned int late; /* how often in a row the answer was not there in time, */
 	uint64_t again_ns; /* and when it may be asked for then */
-	bool names_as_linked; /* demangling them takes too long */
+	bool names_as_linked; /* all of it takes too long */
 	bool generated; /* it stands for code of a process (profiles/generated.h) */
 	bool map_denied; /* then: its names may not be read */
 	uint32_t users; /* processes */

@@ -18,6 +18,7 @@
 struct unnamed {
 	struct frames frames;
 	struct pclntab go; /* their names; without a function if there is no table */
+	bool partial; /* others may be missing in @frames */
 };
 
 static void unnamed_free(struct unnamed *unnamed)
@@ -42,24 +43,36 @@ static struct name name_of(struct name_texts *texts, uint64_t address, const str
 		name = name_texts_write(texts, &of_go.name, of_go.begin);
 	else if (function && (!symbol->rank || function->begin > symbol->begin))
 		name.begin = function->begin;
-	else if (symbol->rank)
+	else if (symbol->rank && (symbol->sized || !unnamed->partial))
 		name = name_texts_write(texts, &symbol->name, symbol->begin);
 	return name;
 }
 
+/* Whether an address is in no function that is known. */
+static bool unnamed_lack(const struct unnamed *unnamed, const uint64_t *addresses,
+			 const struct symbol *symbols, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!symbols[i].sized && !frames_find(&unnamed->frames, addresses[i]))
+			return true;
+	return false;
+}
+
 /* What there is of it: without memory for all there are fewer begins. */
-static void unnamed_load(const struct elf_image *image, const struct symbol *symbols, size_t len,
+static void unnamed_load(const struct elf_image *image, const uint64_t *addresses,
+			 const struct symbol *symbols, size_t len, bool quick,
 			 struct unnamed *unnamed)
 {
-	size_t i = 0;
-
-	while (i < len && symbols[i].sized)
-		i++;
-	if (i == len)
+	if (!unnamed_lack(unnamed, addresses, symbols, len))
 		return;
 	if (pclntab_find(image, &unnamed->go))
 		unnamed->go.len = 0;
-	image_functions_read(image, &unnamed->frames);
+	image_framed_read(image, &unnamed->frames);
+	if (!unnamed_lack(unnamed, addresses, symbols, len))
+		return;
+	unnamed->partial = quick;
+	if (!quick)
+		image_bare_read(image, &unnamed->frames);
 }
 
 int names_find(const struct elf_image *image, const uint64_t *addresses, size_t len,
@@ -72,7 +85,7 @@ int names_find(const struct elf_image *image, const uint64_t *addresses, size_t 
 	if (r && r != -EFBIG)
 		return r;
 	texts->found->too_large = r == -EFBIG;
-	unnamed_load(image, symbols, len, &unnamed);
+	unnamed_load(image, addresses, symbols, len, texts->as_linked, &unnamed);
 	for (size_t i = 0; i < len; i++)
 		texts->names->names[i] = name_of(texts, addresses[i], &symbols[i], &unnamed);
 	return 0;

@@ -67,7 +67,7 @@ int image_frames(const struct elf_image *image, struct frames_section *section)
 	return 0;
 }
 
-static int framed_read(const struct elf_image *image, struct frames *frames)
+int image_framed_read(const struct elf_image *image, struct frames *frames)
 {
 	struct frames_section section;
 	int r = image_frames(image, &section);
@@ -75,12 +75,8 @@ static int framed_read(const struct elf_image *image, struct frames *frames)
 	return r ? r : frames_read(&section, frames);
 }
 
-int image_functions_read(const struct elf_image *image, struct frames *frames)
+int image_bare_read(const struct elf_image *image, struct frames *frames)
 {
-	int r = framed_read(image, frames);
-
-	if (r && r != -ENODATA)
-		return r;
 	return go_is(image) ? 0 : bare_frames_read(image, machine_of(image), frames);
 }
 
@@ -91,7 +87,7 @@ int image_frames_read(const void *bytes, size_t len, struct frames *frames)
 
 	if (first)
 		return first;
-	first = framed_read(&image, frames);
+	first = image_framed_read(&image, frames);
 	if (first && first != -ENODATA)
 		return first;
 	second = others_read(&image, frames);

@@ -15,11 +15,16 @@
 int image_frames(const struct elf_image *image, struct frames_section *section);
 
 /*
- * The functions of that section, and those that their instructions tell of (unwind/bare.h). 0 with
- * @frames, which borrows from @image, and which frames_free() releases, also after an error;
- * -E2BIG or -ENOMEM.
+ * The functions of that section. 0 with @frames, which borrows from @image, and which frames_free()
+ * releases, also after an error; -ENODATA: it has none; -E2BIG or -ENOMEM.
  */
-int image_functions_read(const struct elf_image *image, struct frames *frames);
+int image_framed_read(const struct elf_image *image, struct frames *frames);
+
+/*
+ * Adds to them those that their instructions tell of (unwind/bare.h), which takes ten times as
+ * long. 0 or -ENOMEM.
+ */
+int image_bare_read(const struct elf_image *image, struct frames *frames);
 
 /*
  * Reads that section, and what there is room for of other functions: of a program of Go those of

@@ -49,6 +49,24 @@ Test(parsed, names_are_as_linked_where_that_is_asked)
 	cr_expect_str_eq(name_in(&names, 0), name);
 }
 
+/* It may be the last before functions that were stripped of theirs. */
+Test(parsed, names_in_a_hurry_are_none_of_a_symbol_without_a_size)
+{
+	static const uint64_t addresses[] = { 0x1100, 0x1200 };
+	struct made made;
+
+	made_init(&made);
+	made_symbol(&made, MADE_SYMTAB, "sized", GLOBAL(STT_FUNC), addresses[0], 0x10);
+	made_symbol(&made, MADE_SYMTAB, "unsized", GLOBAL(STT_FUNC), addresses[1], 0);
+	for (int hurry = 0; hurry < 2; hurry++) {
+		_cleanup_(parsed_names_free) struct parsed_names names =
+			names_as(hurry, &made, sizeof(made), addresses, 2);
+
+		cr_expect_str_eq(name_in(&names, 0), "sized");
+		cr_expect_str_eq(name_in(&names, 1), hurry ? "" : "unsized");
+	}
+}
+
 /* A text of @len times @unit. */
 static char *repeated(char *out, const char *unit, size_t len)
 {
