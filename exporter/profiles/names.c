@@ -18,7 +18,7 @@
 struct unnamed {
 	struct frames frames;
 	struct pclntab go; /* their names; without a function if there is no table */
-	bool partial; /* others may be missing in @frames */
+	bool framed_only; /* others are not looked for */
 };
 
 static void unnamed_free(struct unnamed *unnamed)
@@ -43,7 +43,7 @@ static struct name name_of(struct name_texts *texts, uint64_t address, const str
 		name = name_texts_write(texts, &of_go.name, of_go.begin);
 	else if (function && (!symbol->rank || function->begin > symbol->begin))
 		name.begin = function->begin;
-	else if (symbol->rank && (symbol->sized || !unnamed->partial))
+	else if (symbol->rank && (symbol->sized || function || !unnamed->framed_only))
 		name = name_texts_write(texts, &symbol->name, symbol->begin);
 	return name;
 }
@@ -60,18 +60,18 @@ static bool unnamed_lack(const struct unnamed *unnamed, const uint64_t *addresse
 
 /* What there is of it: without memory for all there are fewer begins. */
 static void unnamed_load(const struct elf_image *image, const uint64_t *addresses,
-			 const struct symbol *symbols, size_t len, bool quick,
-			 struct unnamed *unnamed)
+			 const struct symbol *symbols, size_t len, struct unnamed *unnamed)
 {
+	int r;
+
 	if (!unnamed_lack(unnamed, addresses, symbols, len))
 		return;
 	if (pclntab_find(image, &unnamed->go))
 		unnamed->go.len = 0;
-	image_framed_read(image, &unnamed->frames);
-	if (!unnamed_lack(unnamed, addresses, symbols, len))
+	r = image_framed_read(image, &unnamed->frames);
+	if ((r && r != -ENODATA) || unnamed->framed_only)
 		return;
-	unnamed->partial = quick;
-	if (!quick)
+	if (unnamed_lack(unnamed, addresses, symbols, len))
 		image_bare_read(image, &unnamed->frames);
 }
 
@@ -79,13 +79,13 @@ int names_find(const struct elf_image *image, const uint64_t *addresses, size_t 
 	       struct name_texts *texts)
 {
 	_cleanup_(cleanup_free) struct symbol *symbols = calloc(len + 1, sizeof(*symbols));
-	_cleanup_(unnamed_free) struct unnamed unnamed = { 0 };
+	_cleanup_(unnamed_free) struct unnamed unnamed = { .framed_only = texts->as_linked };
 	int r = symbols ? symbols_find(image, addresses, len, symbols) : -ENOMEM;
 
 	if (r && r != -EFBIG)
 		return r;
 	texts->found->too_large = r == -EFBIG;
-	unnamed_load(image, addresses, symbols, len, texts->as_linked, &unnamed);
+	unnamed_load(image, addresses, symbols, len, &unnamed);
 	for (size_t i = 0; i < len; i++)
 		texts->names->names[i] = name_of(texts, addresses[i], &symbols[i], &unnamed);
 	return 0;
