@@ -49,21 +49,50 @@ Test(parsed, names_are_as_linked_where_that_is_asked)
 	cr_expect_str_eq(name_in(&names, 0), name);
 }
 
-/* It may be the last before functions that were stripped of theirs. */
-Test(parsed, names_in_a_hurry_are_none_of_a_symbol_without_a_size)
+#define FRAMED 0x1200
+
+/* Frame information of a function at FRAMED: nothing but where it is (LSB, .eh_frame). */
+static void put_frames(struct made *made)
 {
-	static const uint64_t addresses[] = { 0x1100, 0x1200 };
+	static const uint8_t frames[] = {
+		/* length, is a CIE, version, no augmentation, units of 1 and -8, RA is 16, */
+		12, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0, 0, 0,
+		/* length, how far back that is, begin, length, */
+		20, 0, 0, 0, 20, 0, 0, 0, FRAMED & 0xff, FRAMED >> 8, 0, 0, 0, 0, 0, 0, 0x40, 0, 0,
+		0, 0, 0, 0, 0,
+		/* end */
+		0, 0, 0, 0
+	};
+	Elf64_Shdr *section = &made->sections[MADE_NOTE];
+
+	memcpy(made->notes, frames, sizeof(frames));
+	*section = (Elf64_Shdr){ .sh_name = made->strtab_len,
+				 .sh_type = SHT_PROGBITS,
+				 .sh_flags = SHF_ALLOC,
+				 .sh_addr = 0x8000,
+				 .sh_offset = offsetof(struct made, notes),
+				 .sh_size = sizeof(frames) };
+	made->strtab_len += 1 + (uint32_t)sprintf(made->strtab + made->strtab_len, ".eh_frame");
+}
+
+/* A symbol without a size may be the last before functions that were stripped of theirs. */
+Test(parsed, names_in_a_hurry_are_those_of_functions_with_a_known_end)
+{
+	static const uint64_t addresses[] = { 0x1100, FRAMED + 0x10, 0x1300 };
 	struct made made;
 
 	made_init(&made);
-	made_symbol(&made, MADE_SYMTAB, "sized", GLOBAL(STT_FUNC), addresses[0], 0x10);
-	made_symbol(&made, MADE_SYMTAB, "unsized", GLOBAL(STT_FUNC), addresses[1], 0);
+	put_frames(&made);
+	made_symbol(&made, MADE_SYMTAB, "sized", GLOBAL(STT_FUNC), 0x1100, 0x10);
+	made_symbol(&made, MADE_SYMTAB, "framed", GLOBAL(STT_FUNC), FRAMED, 0);
+	made_symbol(&made, MADE_SYMTAB, "bare", GLOBAL(STT_FUNC), 0x1300, 0);
 	for (int hurry = 0; hurry < 2; hurry++) {
 		_cleanup_(parsed_names_free) struct parsed_names names =
-			names_as(hurry, &made, sizeof(made), addresses, 2);
+			names_as(hurry, &made, sizeof(made), addresses, 3);
 
 		cr_expect_str_eq(name_in(&names, 0), "sized");
-		cr_expect_str_eq(name_in(&names, 1), hurry ? "" : "unsized");
+		cr_expect_str_eq(name_in(&names, 1), "framed");
+		cr_expect_str_eq(name_in(&names, 2), hurry ? "" : "bare");
 	}
 }
 
