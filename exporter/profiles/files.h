@@ -39,9 +39,9 @@ struct file {
 	bool executable; /* a process was started from it */
 	struct program program; /* of one that has a number; zeros: it could not be read */
 	bool tried; /* it was asked for: not again */
-	unsigned int late; /* how often in a row the answer was not there in time, */
-	uint64_t again_ns; /* and when it may be asked for then */
-	bool names_as_linked; /* all of it takes too long */
+	unsigned int late; /* how often the answer was not there in time */
+	uint64_t again_ns; /* if it was not the last time: when it may be asked for again */
+	uint64_t quick_until_ns; /* its names are asked for so until then: all took too long */
 	bool generated; /* it stands for code of a process (profiles/generated.h) */
 	bool map_denied; /* then: its names may not be read */
 	uint32_t users; /* processes */

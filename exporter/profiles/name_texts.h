@@ -11,7 +11,7 @@
 struct name_texts {
 	struct names *names; /* borrowed, as all */
 	struct names_found *found;
-	bool as_linked; /* they are not demangled (profiles/parser.h) */
+	bool as_linked; /* they are not demangled */
 	const uint8_t *last; /* the name in the image that was written last, and where */
 	struct name last_name;
 	bool last_has_no_room;

@@ -18,7 +18,7 @@
 struct unnamed {
 	struct frames frames;
 	struct pclntab go; /* their names; without a function if there is no table */
-	bool framed_only; /* others are not looked for */
+	bool partial; /* there may be others */
 };
 
 static void unnamed_free(struct unnamed *unnamed)
@@ -43,7 +43,7 @@ static struct name name_of(struct name_texts *texts, uint64_t address, const str
 		name = name_texts_write(texts, &of_go.name, of_go.begin);
 	else if (function && (!symbol->rank || function->begin > symbol->begin))
 		name.begin = function->begin;
-	else if (symbol->rank && (symbol->sized || function || !unnamed->framed_only))
+	else if (symbol->rank && (symbol->sized || function || !unnamed->partial))
 		name = name_texts_write(texts, &symbol->name, symbol->begin);
 	return name;
 }
@@ -58,10 +58,11 @@ static bool unnamed_lack(const struct unnamed *unnamed, const uint64_t *addresse
 	return false;
 }
 
-/* What there is of it: without memory for all there are fewer begins. */
 static void unnamed_load(const struct elf_image *image, const uint64_t *addresses,
-			 const struct symbol *symbols, size_t len, struct unnamed *unnamed)
+			 const struct symbol *symbols, size_t len, bool quick,
+			 struct unnamed *unnamed)
 {
+	bool all;
 	int r;
 
 	if (!unnamed_lack(unnamed, addresses, symbols, len))
@@ -69,23 +70,23 @@ static void unnamed_load(const struct elf_image *image, const uint64_t *addresse
 	if (pclntab_find(image, &unnamed->go))
 		unnamed->go.len = 0;
 	r = image_framed_read(image, &unnamed->frames);
-	if ((r && r != -ENODATA) || unnamed->framed_only)
-		return;
-	if (unnamed_lack(unnamed, addresses, symbols, len))
-		image_bare_read(image, &unnamed->frames);
+	all = !r || r == -ENODATA;
+	if (all && image_may_be_bare(image) && unnamed_lack(unnamed, addresses, symbols, len))
+		all = !quick && !image_bare_read(image, &unnamed->frames);
+	unnamed->partial = !all;
 }
 
-int names_find(const struct elf_image *image, const uint64_t *addresses, size_t len,
+int names_find(const struct elf_image *image, const uint64_t *addresses, size_t len, bool quick,
 	       struct name_texts *texts)
 {
 	_cleanup_(cleanup_free) struct symbol *symbols = calloc(len + 1, sizeof(*symbols));
-	_cleanup_(unnamed_free) struct unnamed unnamed = { .framed_only = texts->as_linked };
+	_cleanup_(unnamed_free) struct unnamed unnamed = { 0 };
 	int r = symbols ? symbols_find(image, addresses, len, symbols) : -ENOMEM;
 
 	if (r && r != -EFBIG)
 		return r;
 	texts->found->too_large = r == -EFBIG;
-	unnamed_load(image, addresses, symbols, len, &unnamed);
+	unnamed_load(image, addresses, symbols, len, quick, &unnamed);
 	for (size_t i = 0; i < len; i++)
 		texts->names->names[i] = name_of(texts, addresses[i], &symbols[i], &unnamed);
 	return 0;

@@ -8,6 +8,7 @@
 #ifndef WORKLOAD_PROFILES_NAMES_H
 #define WORKLOAD_PROFILES_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,9 +43,11 @@ struct name_texts;
 
 /*
  * Writes the names of the @len addresses at @addresses, which is no shared memory, to @texts, in
- * which there are none yet (profiles/name_texts.h). 0 or -ENOMEM.
+ * which there are none yet (profiles/name_texts.h). @quick: functions that only their instructions
+ * tell of are not looked for. A symbol that does not say where it ends is no name then of what may
+ * be one of these, nor if there is no memory for them, or too much frame information. 0 or -ENOMEM.
  */
-int names_find(const struct elf_image *image, const uint64_t *addresses, size_t len,
+int names_find(const struct elf_image *image, const uint64_t *addresses, size_t len, bool quick,
 	       struct name_texts *texts);
 
 #endif

@@ -81,8 +81,8 @@ static int names_answer(const struct parser_question *question, const struct elf
 
 	if (r)
 		return r;
-	name_texts_begin(&texts, names, answer, question->as_linked);
-	return elf ? names_find(elf, addresses, len, &texts)
+	name_texts_begin(&texts, names, answer, question->quick);
+	return elf ? names_find(elf, addresses, len, question->quick, &texts)
 		   : perf_map_find(image, bytes, addresses, len, &texts);
 }
 

@@ -30,8 +30,8 @@ enum parser_what {
 struct parser_question {
 	uint32_t what; /* enum parser_what */
 	uint32_t len; /* of names: addresses in the shared memory */
-	uint32_t as_linked; /* not 0: quickly: those of C++ and Rust are not demangled, and
-			     * functions that only their instructions tell of are not looked for */
+	uint32_t quick; /* not 0: names of C++ and Rust are not demangled, and functions that only
+			 * their instructions tell of are not looked for */
 };
 
 /* Why a file has no unwind table. It can be named nevertheless. */

@@ -66,7 +66,7 @@ static bool files_are_late(const struct survey *survey)
 	for (size_t i = 0; i < survey->ranges_len; i++) {
 		const struct file *file = survey->range_files[i];
 
-		if (file && file->late && !file->tried)
+		if (file && file->again_ns && !file->tried)
 			return true;
 	}
 	return false;
@@ -159,9 +159,9 @@ static void file_miss(struct survey *survey, int result, uint64_t now_ns)
 {
 	struct file *file = survey->range_files[survey->at];
 
-	file->late = result == -ETIMEDOUT ? file->late + 1 : 0;
-	file->tried = file->late == FILE_TRIES;
-	file->again_ns = file->late ? now_ns + FILE_AGAIN_NS : 0;
+	file->late += result == -ETIMEDOUT;
+	file->tried = file->late >= FILE_TRIES;
+	file->again_ns = result == -ETIMEDOUT ? now_ns + FILE_AGAIN_NS : 0;
 	survey->at++;
 	file_ask(survey, now_ns);
 }
@@ -277,7 +277,7 @@ static bool parser_answered(struct survey *survey, uint64_t now_ns)
 	else if (survey->step == SURVEY_NAMES && !r)
 		wish_names_take(survey, &answer);
 	else if (survey->step == SURVEY_NAMES)
-		wish_names_fail(survey, r);
+		wish_names_fail(survey, r, now_ns);
 	return r != -EPIPE;
 }
 

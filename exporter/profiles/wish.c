@@ -9,7 +9,8 @@
 #include "base/units.h"
 #include "profiles/generated.h"
 
-#define DEMANGLE_NS (10 * NS_PER_S) /* of a sane file it takes milliseconds */
+#define NAMES_NS (10 * NS_PER_S) /* of the CPU a sane file takes less than one */
+#define QUICK_NS (600 * NS_PER_S) /* until its names are worth that again */
 
 /* --- questions ------------------------------------------------------------------------------ */
 
@@ -37,6 +38,7 @@ static void names_ask_of(struct survey *survey, const struct file *file, uint64_
 	union parser_shared *shared = helper_shared(survey->parser);
 	struct survey_wish *wish = survey->wish;
 	struct parser_question question = { .what = PARSER_NAMES };
+	bool quick;
 	int r;
 
 	if (!file || file->fd < 0) {
@@ -45,12 +47,13 @@ static void names_ask_of(struct survey *survey, const struct file *file, uint64_
 	}
 	if (file->generated)
 		question.what = PARSER_PERF_MAP;
-	question.as_linked = file->names_as_linked;
+	quick = now_ns < file->quick_until_ns;
+	question.quick = quick;
 	question.len = (uint32_t)wish_addresses(wish, shared->names.addresses);
 	survey->step = SURVEY_NAMES;
 	survey->asked = wish;
 	r = helper_ask_with(survey->parser, &question, file->fd,
-			    now_ns + (file->names_as_linked ? PARSER_NS : DEMANGLE_NS));
+			    now_ns + (quick ? PARSER_NS : NAMES_NS));
 	if (r == -EBUSY)
 		survey->step = SURVEY_RESTS; /* it is being replaced */
 	else if (r)
@@ -116,18 +119,18 @@ void wish_names_take(struct survey *survey, const struct parser_answer *answer)
 	wish_end(survey, r);
 }
 
-void wish_names_fail(struct survey *survey, int error)
+void wish_names_fail(struct survey *survey, int error, uint64_t now_ns)
 {
 	struct survey_wish *wish = survey->asked;
 	struct file *file = wish ? files_at(&survey->files, wish->file) : NULL;
 
 	survey->step = SURVEY_RESTS;
-	if (wish && (error != -ETIMEDOUT || !file || file->names_as_linked)) {
+	if (wish && (error != -ETIMEDOUT || !file || now_ns < file->quick_until_ns)) {
 		wish_end(survey, error);
 		return;
 	}
 	if (file)
-		file->names_as_linked = true;
+		file->quick_until_ns = now_ns + QUICK_NS;
 	survey->asked = NULL;
 }
 

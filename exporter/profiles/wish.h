@@ -23,9 +23,10 @@ void wish_map_take(struct survey *survey, int given, uint64_t now_ns);
 void wish_names_take(struct survey *survey, const struct parser_answer *answer);
 
 /*
- * A name may be made so that demangling it has no end: where that took too long the names are asked
- * for once more, as they are linked.
+ * The machine may be busy, or a name be made so that demangling it has no end: where they took too
+ * long they are asked for once more, quickly (profiles/parser.h), and so are others of that file
+ * for some minutes.
  */
-void wish_names_fail(struct survey *survey, int error);
+void wish_names_fail(struct survey *survey, int error, uint64_t now_ns);
 
 #endif

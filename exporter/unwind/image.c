@@ -41,13 +41,13 @@ static int others_read(const struct elf_image *elf, struct frames *frames)
 			  : debug_frames_read(elf, frames);
 }
 
-/* What no frame information tells of. What Go has not told is no function. */
+/* What no frame information tells of. */
 static int unknown_read(const struct elf_image *elf, struct frames *frames)
 {
 	int r = generator_frames_read(elf, machine_of(elf), frames);
 
-	if (!r && !go_is(elf))
-		r = bare_frames_read(elf, machine_of(elf), frames);
+	if (!r && image_may_be_bare(elf))
+		r = image_bare_read(elf, frames);
 	return r || frames->functions_len ? r : -ENODATA;
 }
 
@@ -75,9 +75,15 @@ int image_framed_read(const struct elf_image *image, struct frames *frames)
 	return r ? r : frames_read(&section, frames);
 }
 
+/* What Go has not told is no function. */
+bool image_may_be_bare(const struct elf_image *image)
+{
+	return image->machine == EM_X86_64 && !go_is(image);
+}
+
 int image_bare_read(const struct elf_image *image, struct frames *frames)
 {
-	return go_is(image) ? 0 : bare_frames_read(image, machine_of(image), frames);
+	return bare_frames_read(image, machine_of(image), frames);
 }
 
 int image_frames_read(const void *bytes, size_t len, struct frames *frames)

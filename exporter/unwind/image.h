@@ -20,9 +20,12 @@ int image_frames(const struct elf_image *image, struct frames_section *section);
  */
 int image_framed_read(const struct elf_image *image, struct frames *frames);
 
+/* Whether there may be functions that no frame information tells of, but their instructions do. */
+bool image_may_be_bare(const struct elf_image *image);
+
 /*
- * Adds to them those that their instructions tell of (unwind/bare.h), which takes ten times as
- * long. 0 or -ENOMEM.
+ * Adds them to @frames (unwind/bare.h), which takes ten times as long. 0, or -ENOMEM: some may be
+ * there.
  */
 int image_bare_read(const struct elf_image *image, struct frames *frames);
 

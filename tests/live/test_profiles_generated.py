@@ -177,19 +177,19 @@ def test_a_perf_map_of_another_user_names_nothing(profiling, start):
     with perf_map(burner) as path:
         path.write_text("0 7fffffffffff a_lie\n")
 
-        def shares():
-            """Samples of what V8 generated, and of these which the map names."""
+        def share_named():
+            """Of its samples of what V8 generated; None: there are too few."""
             profile = take(profiling, 2, workload=workload)
-            found = profile.calling("Builtins_JSEntry"), profile.naming("a_lie")
-            print(f"samples {profile.samples}, generated and named {found}, {profile.stacks[:3]}")
-            return found
+            entered, lies = profile.calling("Builtins_JSEntry"), profile.naming("a_lie")
+            print(f"samples {profile.samples}, generated {entered}, named {lies}, {profile.stacks[:3]}")
+            shares.append(None if entered <= 5 else lies / entered)
+            return shares[-1]
 
-        def is_named():
-            entered, named = shares()
-            return entered > 5 and at_least(named, entered, 0.9)
-
+        shares = []
         os.chown(path, 12345, 12345)
-        profiles.wait_until(lambda: shares()[0] > 5, 60 * SLOWER, "it has no samples")
-        assert not shares()[1]
+        profiles.wait_until(lambda: share_named() is not None, 60 * SLOWER, "it has no samples")
+        assert shares[-1] == 0
         os.chown(path, 0, 0)
-        profiles.wait_until(is_named, 60 * SLOWER, "the map of its own user names nothing")
+        profiles.wait_until(
+            lambda: (share_named() or 0) >= 0.9, 60 * SLOWER, "the map of its own user names nothing"
+        )

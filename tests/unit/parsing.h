@@ -20,10 +20,10 @@ static inline union parser_shared *shared_make(void)
 	return shared;
 }
 
-static inline struct parsed_names names_as(bool as_linked, const void *image, size_t bytes,
+static inline struct parsed_names names_as(bool quick, const void *image, size_t bytes,
 					   const uint64_t *addresses, size_t len)
 {
-	const struct parser_question question = { PARSER_NAMES, (uint32_t)len, as_linked };
+	const struct parser_question question = { PARSER_NAMES, (uint32_t)len, quick };
 	union parser_shared *shared = shared_make();
 	struct parser_answer answer = { 0 };
 	struct parsed_names names;

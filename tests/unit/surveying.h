@@ -192,7 +192,7 @@ static inline int script_parse(struct helper_work *work, void *asked, void *out)
 	script_note(&script->parser, question->what, 0);
 	while (script->held)
 		poll(NULL, 0, 1);
-	if (names && script->demangles_long && !question->as_linked)
+	if (names && script->demangles_long && !question->quick)
 		fault = SCRIPT_HANG;
 	if (fault != SCRIPT_NONE && fault != SCRIPT_LIE)
 		return script_fault(fault, answer, sizeof(*answer));

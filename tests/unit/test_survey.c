@@ -264,33 +264,6 @@ Test(survey, loses_one_file_to_an_opener_that_hangs_at_it)
 	surveying_free(surveying);
 }
 
-/* @answers: at which time; 0: never. @asked: how often it is in the end. */
-static void expect_again(size_t answers, size_t asked)
-{
-	struct surveying *surveying = surveying_new();
-
-	surveying_add(surveying);
-	surveying_map(surveying, 0, ADDRESS, 5);
-	surveying_map(surveying, 0, 2 * ADDRESS, 6);
-	surveying->script->file = SCRIPT_HANG;
-	surveying_walk(surveying, clock_monotonic_ns());
-	for (size_t i = 1; i <= 6; i++) {
-		surveying->script->only = i == answers ? 7 : 5;
-		surveying_run_at(surveying, i * (PROCESS_AGAIN_NS + 2 * SECOND));
-		cr_expect_eq(script_times(&surveying->script->opener, 5), i < asked ? i : asked);
-		cr_expect_eq(surveying_file(surveying, 0, 0) != NULL, answers && i >= answers);
-		cr_expect_not_null(surveying_file(surveying, 0, 1));
-	}
-	surveying_free(surveying);
-}
-
-/* It had no CPU, or hangs there: then others wait for it each time. */
-Test(survey, asks_a_few_times_for_a_file_at_which_the_opener_is_late)
-{
-	expect_again(3, 3);
-	expect_again(0, 4);
-}
-
 /* --- a parser that fails -------------------------------------------------------------------- */
 
 Test(survey, takes_a_file_that_the_parser_cannot_read_for_one_without_a_table)

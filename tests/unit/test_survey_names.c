@@ -5,7 +5,9 @@
 #include "abi/profiles.h"
 
 #define ADDRESS 0x10000ULL
-#define DEMANGLE_SECONDS 11 /* and more than that is too long */
+#define SECOND 1000000000ULL
+#define LATE (11 * SECOND) /* for names, demangled */
+#define FORGOTTEN (11 * 60 * SECOND) /* that they were */
 
 /* A process that runs two files, which are known. */
 static struct surveying *known(uint32_t numbers[static 2])
@@ -187,8 +189,8 @@ Test(survey_names, fail_where_the_parser_does_and_the_next_are_told)
 	surveying_free(surveying);
 }
 
-/* A name may be made so that this has no end. */
-Test(survey_names, are_as_linked_where_demangling_takes_too_long)
+/* A name may be made so that demangling it has no end; or the machine is busy. */
+Test(survey_names, are_quickly_asked_for_where_they_take_too_long)
 {
 	uint32_t files[2];
 	struct surveying *surveying = known(files);
@@ -198,7 +200,7 @@ Test(survey_names, are_as_linked_where_demangling_takes_too_long)
 	surveying->script->demangles_long = true;
 	survey_ask(&surveying->survey, &wish);
 	wait_until_asked(surveying, 1);
-	surveying_step(surveying, DEMANGLE_SECONDS * 1000000000ULL);
+	surveying_step(surveying, LATE);
 	wait_until_done(surveying, &wish);
 	expect_names(&wish);
 	cr_expect_eq(surveying->script->parser.len, 2);
@@ -206,6 +208,13 @@ Test(survey_names, are_as_linked_where_demangling_takes_too_long)
 	wait_until_done(surveying, &wish);
 	expect_names(&wish);
 	cr_expect_eq(surveying->script->parser.len, 3, "it is known of the file");
+	survey_ask(&surveying->survey, &wish);
+	surveying_step(surveying, FORGOTTEN);
+	wait_until_asked(surveying, 4);
+	surveying_step(surveying, FORGOTTEN + LATE);
+	wait_until_done(surveying, &wish);
+	expect_names(&wish);
+	cr_expect_eq(surveying->script->parser.len, 5, "not for good");
 	surveying_free(surveying);
 }
 
