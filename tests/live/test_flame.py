@@ -2,6 +2,7 @@
 """The page of flame graphs, in a real browser: what it draws, by mouse and by keys, and what it asks."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -175,7 +176,16 @@ def test_waits_are_told_in_seconds_by_one_that_wants_a_password(browser, guarded
     def targets():
         return guarded.request("/debug/targets", **secret)[2]
 
+    def is_read():
+        path = f"/debug/pprof/mutex?seconds=1&format=folded&workload={waiter.name}"
+        with ThreadPoolExecutor(1) as thread:
+            taken = thread.submit(guarded.request, path, **secret)
+            while not taken.done():
+                waiter.ask("run 10")
+        return ";long_wait;" in taken.result()[2]
+
     wait_until(lambda: waiter.name in targets(), START_SECONDS, "it has no name")
+    wait_until(is_read, START_SECONDS, "its code is not read")
     page = Page(browser, guarded, USER, workload=waiter.name, type="mutex", seconds=SECONDS)
     browser.wait_until(lambda: page.status().startswith("For "))
     waited = 0
