@@ -111,7 +111,7 @@ LIVE_REQUESTS := $(patsubst %,tests/live/test_%.py,requests edges lifecycle hand
 C_FILES := $(wildcard bpf/*.[ch] bpf/*/*.h exporter/*/*.[ch] tests/*/*.[ch])
 
 .PHONY: help deps deps-test deps-bench deps-lint deps-kernels deps-deb all bpf-all run demo test gate test-all test-built \
-        test-unit test-bpf test-live test-live-syscall test-services test-kernels workloads bench bench-render bench-scrape lint format clean install readme
+        test-unit test-bpf test-live test-live-syscall test-services test-kernels workloads bench bench-render bench-scrape lint analysis format clean install readme
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -160,7 +160,7 @@ gate: deps-test deps-lint deps-kernels ## what .ci/run runs: lint, test, and eac
 
 test-all: deps-test deps-lint deps-kernels deps-deb ## everything; takes two hours
 	$(Q)$(PYTHON) -B tests/run.py test-built -- lint $(TESTS_PURE) -- $(TESTS_REAL) \
-		-- $(TIMED) test-deb hostile test-mutants test-userlands test-kernels
+		-- $(TIMED) analysis test-deb hostile test-mutants test-userlands test-kernels
 
 # What two tests that run beside each other may need. The rest is built by the tests that need it.
 test-built:
@@ -504,9 +504,13 @@ test-kernels-load: kernels ## each of these kernels: programs load, a request, a
 
 # --- upkeep ---------------------------------------------------------------------------------------
 
-lint: deps-lint ## formatting, static analysis, scripts
+lint: deps-lint ## formatting, names, links, scripts
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)scripts/lint.sh
+
+analysis: deps-lint ## what could happen on each path through a function: takes as long as a build
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)scripts/lint.sh paths cpp_check
 
 format: ## format the C sources
 	$(Q)$(CLANG_FORMAT) -i $(C_FILES)

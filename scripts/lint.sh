@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks what a compiler does not. Prints only what is wrong and a last line; exit 1 on anything.
+# lint.sh [CHECK...]: checks what a compiler does not: these, or all that are quick. Prints only what
+# is wrong and a last line; exit 1 on anything.
 # Needs `make all` to have run (skeletons under build/bpf); `make lint` sees to it.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -45,12 +46,20 @@ format() { # of its three lines per fault the first tells all
 # them, which takes most of the time. With few it takes functions apart from their callers.
 ANALYZER=(-Xclang -analyzer-config -Xclang max-nodes=80000)
 
-tidy() {
+tidied() { # tidied CHECKS: clang-tidy's, beside those of .clang-tidy
 	printf '%s\0' "${C_EXPORTER[@]}" |
 		timeout 1500 xargs -0 -r -P "$JOBS" -I '{}' \
-			clang-tidy -quiet '{}' -- -isystem build/bpf -isystem build/proto "${C_FLAGS[@]}" \
+			clang-tidy -quiet -checks="$1" '{}' -- -isystem build/bpf -isystem build/proto "${C_FLAGS[@]}" \
 			"${ANALYZER[@]}" 2>&1 |
 		sed -n 's/^[^ ]*: error: /&/p' | sort -u
+}
+
+tidy() { # the paths through functions take ten times as long as all the rest
+	tidied '-clang-analyzer-*'
+}
+
+paths() {
+	tidied ''
 }
 
 cpp_check() { # it reads no system headers, except those whose macros we use
@@ -184,9 +193,10 @@ subjects() { # of commits since the rule; a copy without their history has none
 			END { exit failed }'
 }
 
-CHECKS=(format shell python headers_alone banned no_printk rooms length licence metric_table
-	flag_table man_page dashboards placeholders readme_links folder_readmes comments subjects
-	cpp_check tidy)
+CHECKS=("$@")
+[ $# -gt 0 ] ||
+	CHECKS=(format shell python headers_alone banned no_printk rooms length licence metric_table
+		flag_table man_page dashboards placeholders readme_links folder_readmes comments subjects tidy)
 bad=()
 for check in "${CHECKS[@]}"; do
 	output=$("$check" 2>&1) && continue
