@@ -64,7 +64,7 @@ ALL_CFLAGS := -std=gnu11 -fms-extensions -D_GNU_SOURCE $(WARNINGS) $(INCLUDES) $
 # What the part that needs no kernel is linked with, and what else the exporter is.
 LIBS_PURE := -lelf -lmicrohttpd -lgnutls -lyaml -lcrypt -lprotobuf-c -ldeflate -liberty -lZydis -lcap -lseccomp -lm
 LIBS     := -lbpf -lz $(LIBS_PURE) -pthread
-ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
+ASAN     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -fno-pie -no-pie -O1
 
 PROGRAMS := $(patsubst bpf/%.bpf.c,%,$(wildcard bpf/*.bpf.c))
 SKELETONS := $(PROGRAMS:%=$(BUILD)/bpf/%.skel.h) $(BUILD)/bpf/skeletons.h
@@ -231,6 +231,9 @@ $(BUILD)/asan/%.o: %.c Makefile | $(BUILD)/version.h $(PROTO:=.h)
 	$(if $(Q),@echo "  CC     $@")
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ASAN) -I$(BUILD) -Itests/unit -MMD -MP -c $< -o $@
+
+# Nothing in them takes long but to compile them.
+$(UNIT:%.c=$(BUILD)/asan/%.o): ASAN += -O0 -Wno-format-truncation
 
 # What is made of further files: pages for browsers.
 $(addsuffix exporter/profiles/flame.o,$(BUILD)/ $(BUILD)/asan/ $(BUILD)/fuzz/obj/): $(wildcard exporter/profiles/flame.*)

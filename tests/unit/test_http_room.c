@@ -6,6 +6,7 @@
 #define RUNS_MAX 12 /* of one that polls there would be more in LOOK_MS already */
 #define PROMPT_MS 800 /* for what takes a moment, and without a wake until a deadline: 1000 */
 #define BIG_BYTES ((size_t)16 << 20) /* more than sockets hold */
+#define SOME_BYTES (1U << 20) /* of these, taken at once */
 
 /* The server has presumably looked for room when this returns. */
 static int ask_from(struct site *site, uint8_t host)
@@ -106,10 +107,11 @@ Test(http_room, those_that_wait_look_again_when_another_answer_has_begun_and_end
 Test(http_room, there_is_room_as_soon_as_an_answer_has_been_taken)
 {
 	_cleanup_(site_stop) struct site site = { .max_requests = 1 };
-	static char some[1 << 20];
+	_cleanup_(cleanup_free) char *some = malloc(SOME_BYTES);
 	size_t taken = 0;
 	int taker, fd;
 
+	cr_assert_not_null(some);
 	site_start(&site);
 	site.page_bytes = BIG_BYTES;
 	taker = connect_to(&site);
@@ -118,7 +120,7 @@ Test(http_room, there_is_room_as_soon_as_an_answer_has_been_taken)
 	site.page_bytes = 1000;
 	fd = ask(&site);
 	while (taken < BIG_BYTES && serve(&site, taker, POLLIN, now_ms() + PATIENCE_MS)) {
-		ssize_t received = recv(taker, some, sizeof(some), 0);
+		ssize_t received = recv(taker, some, SOME_BYTES, 0);
 
 		cr_assert_gt(received, 0);
 		taken += (size_t)received;

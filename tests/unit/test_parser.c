@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -137,14 +138,15 @@ Test(parser, names_functions_of_this_program_as_nm_does, .timeout = 120)
 
 /* --- this program ---------------------------------------------------------------------------- */
 
-/* Where @function is as linked: what is loaded anywhere is linked at 0. */
+/* Where @function is as linked. */
 static uint64_t linked(const void *function, const char **path)
 {
+	struct link_map *map;
 	Dl_info info;
 
-	cr_assert(dladdr(function, &info));
+	cr_assert(dladdr1(function, &info, (void **)&map, RTLD_DL_LINKMAP));
 	*path = info.dli_fname;
-	return (uint64_t)((const char *)function - (const char *)info.dli_fbase);
+	return (uint64_t)function - map->l_addr;
 }
 
 Test(parser, names_functions_of_a_library_as_the_dynamic_linker_does)

@@ -9,28 +9,41 @@
 #include "profiles/name_texts.h"
 #include "profiles/perf_map.h"
 
-static struct names names;
+static struct names *names;
 static struct names_found found;
+
+static void names_make(void)
+{
+	names = calloc(1, sizeof(*names));
+	cr_assert_not_null(names);
+}
+
+static void names_free(void)
+{
+	free(names);
+}
+
+TestSuite(perf_map, .init = names_make, .fini = names_free);
 
 static int find(const char *map, size_t len, const uint64_t *addresses, size_t asked)
 {
 	struct name_texts texts;
 
-	name_texts_begin(&texts, &names, &found, false);
+	name_texts_begin(&texts, names, &found, false);
 	return perf_map_find(map, len, addresses, asked, &texts);
 }
 
 static const char *name_at(const char *map, size_t len, uint64_t address)
 {
-	const struct name *name = &names.names[0];
+	const struct name *name = &names->names[0];
 
-	memset(&names, 0xa5, sizeof(names.names) + sizeof(names.addresses));
+	memset(names, 0xa5, sizeof(names->names) + sizeof(names->addresses));
 	cr_assert_eq(find(map, len, &address, 1), 0);
 	if (!name->text)
 		return NULL;
 	cr_expect_leq(name->begin, address);
-	cr_expect_eq(strlen(names.texts + name->text), name->bytes);
-	return names.texts + name->text;
+	cr_expect_eq(strlen(names->texts + name->text), name->bytes);
+	return names->texts + name->text;
 }
 
 static void expect_name(const char *map, uint64_t address, const char *expected)
@@ -126,10 +139,10 @@ Test(perf_map, writes_a_name_once_for_all_its_addresses)
 	const size_t len = sizeof(addresses) / sizeof(*addresses);
 
 	cr_assert_eq(find(map, strlen(map), addresses, len), 0);
-	cr_expect_eq(names.names[0].text, names.names[1].text);
-	cr_expect_eq(names.names[1].begin, 0x1000);
-	cr_expect_eq(names.names[2].text, 0);
-	cr_expect_eq(names.names[3].text, names.names[4].text);
+	cr_expect_eq(names->names[0].text, names->names[1].text);
+	cr_expect_eq(names->names[1].begin, 0x1000);
+	cr_expect_eq(names->names[2].text, 0);
+	cr_expect_eq(names->names[3].text, names->names[4].text);
 	cr_expect_eq(found.texts_bytes, 1 + 4 + 4);
 	cr_expect_eq(found.no_room, 0);
 }
@@ -149,8 +162,8 @@ Test(perf_map, takes_no_time_for_lines_that_say_the_same, .timeout = 20)
 		addresses[i] = i;
 	addresses[NAMES_MAX - 1] = UINT64_MAX; /* of no line: none is left out */
 	cr_assert_eq(find(map, lines * bytes, addresses, NAMES_MAX), 0);
-	cr_expect_neq(names.names[NAMES_MAX - 2].text, 0);
-	cr_expect_eq(names.names[NAMES_MAX - 1].text, 0);
+	cr_expect_neq(names->names[NAMES_MAX - 2].text, 0);
+	cr_expect_eq(names->names[NAMES_MAX - 1].text, 0);
 	free(map);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/wait.h>
@@ -14,6 +15,8 @@
 #include "identity/proc.h"
 #include "registry/namer.h"
 #include "security/capabilities.h"
+
+#define TEXTS_BYTES (1U << 20) /* of an environment */
 
 #define ROOT "tests/unit/fixtures/proc"
 #define ELF "tests/unit/fixtures/elf/"
@@ -245,11 +248,13 @@ static bool environment_has(const char *texts, size_t len, const char *text)
 Test(proc, an_environment_is_that_of_the_process)
 {
 	_cleanup_(cleanup_close) int fd = proc_open("/proc", getpid());
-	static char texts[1U << 20], cut[64];
+	_cleanup_(cleanup_free) char *texts = malloc(TEXTS_BYTES);
+	char cut[64];
 	size_t len, cut_len;
 
+	cr_assert_not_null(texts);
 	for (size_t i = 0; environ[i]; i++) {
-		cr_assert_eq(proc_environment_read(fd, texts, sizeof(texts), &len), 0);
+		cr_assert_eq(proc_environment_read(fd, texts, TEXTS_BYTES, &len), 0);
 		cr_expect(environment_has(texts, len, environ[i]), "%s", environ[i]);
 	}
 	cr_assert_eq(proc_environment_read(fd, cut, sizeof(cut), &cut_len), 0);

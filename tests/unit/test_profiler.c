@@ -4,7 +4,10 @@
 
 #include <libdeflate.h>
 
+#include "base/cleanup.h"
 #include "profile.pb-c.h"
+
+#define PLAIN_BYTES (1U << 20)
 
 #define ADDRESS 0x10000ULL
 #define WEB PROFILER_SITE_WEB
@@ -181,11 +184,12 @@ static Pprof__Profile *unpack(const struct profiler_answer *answer)
 {
 	struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
 	size_t len = answer->len - (size_t)(answer->body - answer->bytes), bytes = 0;
-	static uint8_t plain[1 << 20];
+	_cleanup_(cleanup_free) uint8_t *plain = malloc(PLAIN_BYTES);
 	Pprof__Profile *profile;
 
-	cr_assert_eq(libdeflate_gzip_decompress(decompressor, answer->body, len, plain,
-						sizeof(plain), &bytes),
+	cr_assert_not_null(plain);
+	cr_assert_eq(libdeflate_gzip_decompress(decompressor, answer->body, len, plain, PLAIN_BYTES,
+						&bytes),
 		     LIBDEFLATE_SUCCESS);
 	libdeflate_free_decompressor(decompressor);
 	profile = pprof__profile__unpack(NULL, bytes, plain);

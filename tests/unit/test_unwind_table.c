@@ -4,7 +4,10 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/cleanup.h"
 
 #define AT 0x10000 /* that the section is linked at */
 
@@ -379,13 +382,15 @@ Test(unwind_table, has_no_rule_where_the_cfa_is_by_another_register)
 Test(unwind_table, has_limits_of_what_an_entry_costs)
 {
 	static const uint8_t common[] = { USUAL };
-	static uint8_t bytes[(FRAMES_COMMONS_MAX + 1) * sizeof(common)];
+	const size_t len = (FRAMES_COMMONS_MAX + 1) * sizeof(common);
+	_cleanup_(cleanup_free) uint8_t *bytes = malloc(len);
 	struct unwind_table table;
 
-	for (size_t i = 0; i < sizeof(bytes); i += sizeof(common))
+	cr_assert_not_null(bytes);
+	for (size_t i = 0; i < len; i += sizeof(common))
 		memcpy(bytes + i, common, sizeof(common));
-	cr_expect_eq(make(bytes, sizeof(bytes), &table), -E2BIG);
-	cr_expect_eq(make(bytes, sizeof(bytes) - sizeof(common), &table), -ENODATA);
+	cr_expect_eq(make(bytes, len, &table), -E2BIG);
+	cr_expect_eq(make(bytes, len - sizeof(common), &table), -ENODATA);
 }
 
 Test(unwind_table, is_made_of_elf_files_of_64_bits_only)

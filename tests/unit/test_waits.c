@@ -3,8 +3,10 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "features/features.h"
 #include "plain_profiles.h"
 #include "profiles/waits.h"
@@ -198,9 +200,10 @@ Test(waits, are_told_once_as_stacks_without_frames)
 
 Test(waits, are_bounded_and_lost_ones_are_counted)
 {
-	static struct wait_told told[WAITS_TOLD_MAX + 3];
+	_cleanup_(cleanup_free) struct wait_told *told = calloc(WAITS_TOLD_MAX + 3, sizeof(*told));
 	struct looking looking;
 
+	cr_assert_not_null(told);
 	looking_start(&looking);
 	plain_waits(looking.loader, told, WAITS_TOLD_MAX + 3);
 	waits_read(&looking.waits);
