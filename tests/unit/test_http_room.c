@@ -2,19 +2,43 @@
 /* Requests that wait for room for their page: for another answer's end, and not for ever. */
 #include "site.h"
 
+#include <stdio.h>
+
 #define LOOK_MS 100
 #define RUNS_MAX 12 /* of one that polls there would be more in LOOK_MS already */
 #define PROMPT_MS 800 /* for what takes a moment, and without a wake until a deadline: 1000 */
 #define BIG_BYTES ((size_t)16 << 20) /* more than sockets hold */
 #define SOME_BYTES (1U << 20) /* of these, taken at once */
 
-/* The server has presumably looked for room when this returns. */
+/* Whether the server has read all that was sent from @fd (proc_pid_net(5): a line of tcp). */
+static bool server_has_read(const struct site *site, int fd)
+{
+	_cleanup_(cleanup_fclose) FILE *table = fopen("/proc/net/tcp", "re");
+	struct sockaddr_in own;
+	socklen_t len = sizeof(own);
+	unsigned int port, client, unread;
+	char line[256];
+
+	cr_assert_not_null(table);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&own, &len), 0);
+	while (fgets(line, sizeof(line), table))
+		if (sscanf(line, "%*d: %*x:%x %*x:%x %*x %*x:%x", &port, &client, &unread) == 3 &&
+		    port == site->port && client == ntohs(own.sin_port))
+			return !unread;
+	return false;
+}
+
+/* The server has looked for room when this returns: in the run in which it reads, or the next. */
 static int ask_from(struct site *site, uint8_t host)
 {
+	int64_t until_ms = now_ms() + PATIENCE_MS;
 	int fd = connect_from(site, host);
 
 	send_text(site, fd, "GET /metrics" CLOSE);
-	serve(site, -1, 0, now_ms() + 100);
+	do {
+		cr_assert_lt(now_ms(), until_ms);
+		serve(site, -1, 0, now_ms() + 10);
+	} while (!server_has_read(site, fd) || site_round(site));
 	return fd;
 }
 
