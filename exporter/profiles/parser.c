@@ -12,6 +12,8 @@
 #include "profiles/parsed.h"
 #include "profiles/perf_map.h"
 
+#define NICENESS 5 /* it is waited for; beside a busy thread it has a fourth of a CPU */
+
 /* --- the table ------------------------------------------------------------------------------- */
 
 static enum parser_reason reason_of(int r)
@@ -150,7 +152,7 @@ const struct helper_kind parser_kind = {
 	.name = "parser",
 	.worker = "parser-reader",
 	.role = SANDBOX_PARSER,
-	.niceness = 10,
+	.niceness = NICENESS,
 	.question_bytes = sizeof(struct parser_question),
 	.answer_bytes = sizeof(struct parser_answer),
 	.shared_bytes = sizeof(union parser_shared),

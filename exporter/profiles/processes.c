@@ -215,15 +215,34 @@ static bool process_is_due(struct processes *processes, const struct process *pr
 {
 	uint64_t since_ns = now_ns - process->read_ns;
 
-	if (!process->slot && process->deferred && processes_are_full(processes))
+	if (process->left_out ||
+	    (!process->slot && process->deferred && processes_are_full(processes)))
 		return false; /* it would be read in vain */
-	if (!process->read_ns || (!process->slot && since_ns >= PROCESS_AGAIN_NS))
+	if (!process->read_ns || (process->again_ns && now_ns >= process->again_ns))
 		return true;
 	if (!process->slot)
-		return false;
-	return (process->late && since_ns >= PROCESS_AGAIN_NS) ||
-	       (since_ns >= PROCESS_READ_NS &&
-		(process->partial || slot_missed(processes, process->slot)));
+		return since_ns >= PROCESS_AGAIN_NS;
+	return since_ns >= PROCESS_READ_NS &&
+	       (process->partial || slot_missed(processes, process->slot));
+}
+
+uint64_t process_again_ns(unsigned int late, uint64_t now_ns)
+{
+	uint64_t after_ns = PROCESS_READ_NS / 4;
+
+	for (unsigned int i = 1; i < late && after_ns < PROCESS_AGAIN_NS; i++)
+		after_ns *= 4;
+	return now_ns + (after_ns < PROCESS_AGAIN_NS ? after_ns : PROCESS_AGAIN_NS);
+}
+
+bool processes_lack(const struct processes *processes)
+{
+	const struct process *process;
+
+	for (process = processes->by_tgid; process; process = process->hh.next)
+		if (!process->deferred && (process->partial || process->again_ns))
+			return true;
+	return false;
 }
 
 struct process *processes_next(struct processes *processes, uint64_t now_ns)

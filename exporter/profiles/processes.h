@@ -29,9 +29,11 @@ struct process {
 	uint64_t owner; /* of that */
 	uint64_t read_ns; /* when its code was read last; 0: never */
 	bool seen; /* by the last walk */
-	bool partial; /* some of its files have not been asked for, */
-	bool late; /* or are to be asked for again */
-	bool deferred; /* no profile wants its stacks: it is behind others, also for a slot */
+	bool partial; /* some of its files have not been asked for */
+	unsigned int late; /* how often it was not told in time what is mapped, since it last was */
+	uint64_t again_ns; /* after such an answer, also of its files: when to read; 0: none */
+	bool deferred; /* no profile wants its stacks: it is behind others, also for a slot, */
+	bool left_out; /* and nothing else does: it is not read */
 	struct file **files; /* owned; that it uses */
 	size_t files_len;
 	UT_hash_handle hh;
@@ -58,6 +60,13 @@ int processes_walk(struct processes *processes, uint64_t now_ns);
 /* One whose code is not known, or has changed, and may be read at @now_ns; NULL: none. One that is
  * deferred only if there is no other. */
 struct process *processes_next(struct processes *processes, uint64_t now_ns);
+
+/* A question that was not answered in time for the @late-th time, from 1 on, is asked again then: a
+ * busy machine has answers soon, and what hangs takes little of the time of others. */
+uint64_t process_again_ns(unsigned int late, uint64_t now_ns);
+
+/* Whether one that is not deferred is read again soon, as it is not known as a whole. */
+bool processes_lack(const struct processes *processes);
 
 /* The process with these; NULL: it has gone meanwhile. */
 struct process *processes_find(const struct processes *processes,

@@ -214,13 +214,15 @@ static bool tree_is_wanted(const struct profiler *profiler, uint32_t tree)
 	return false;
 }
 
-/* A machine may have more processes than are read in the time that a profile waits for. */
+/* A machine may have more processes than are read in the time that a profile waits for, and files
+ * that take seconds. */
 static void processes_defer(struct profiler *profiler)
 {
 	struct process *process, *next;
 
 	HASH_ITER (hh, profiler->survey.processes.by_tgid, process, next) {
 		process->deferred = !tree_is_wanted(profiler, process->identity.tree);
+		process->left_out = process->deferred && !profiler->lock_sites;
 	}
 }
 

@@ -150,9 +150,11 @@ static void run_end(struct profiler_run *run, uint64_t now_ns)
 
 void run_go_on(struct profiler_run *run, uint64_t now_ns)
 {
+	struct survey *survey = &run->profiler->survey;
 	bool due = now_ns >= run->until_ns;
 
-	if (run->state == RUN_SETTLES && (due || survey_is_done(&run->profiler->survey, now_ns)))
+	if (run->state == RUN_SETTLES &&
+	    (due || (survey_is_done(survey, now_ns) && !survey_lacks(survey))))
 		run_sample(run);
 	else if (run->state == RUN_SAMPLES && due)
 		run_end(run, now_ns);

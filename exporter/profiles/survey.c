@@ -13,8 +13,7 @@
 #include "profiles/wish.h"
 
 #define VDSO_BYTES 16384U /* as the kernel maps it: two to four pages */
-#define FILE_TRIES 4U /* of one at which the opener is late: if it hangs, others wait for that */
-#define FILE_AGAIN_NS (PROCESS_AGAIN_NS / 2) /* it is due when the process is read again */
+#define FILE_TRIES 5U /* of one at which the opener is late: if it hangs, others wait for that */
 
 /* --- a process is known --------------------------------------------------------------------- */
 
@@ -60,16 +59,19 @@ static size_t files_take(struct survey *survey, struct file ***files)
 	return len;
 }
 
-/* Whether one of them is to be asked for again. */
-static bool files_are_late(const struct survey *survey)
+/* When the first of them is to be asked for again; 0: none is. */
+static uint64_t files_again_ns(const struct survey *survey)
 {
+	uint64_t again_ns = 0;
+
 	for (size_t i = 0; i < survey->ranges_len; i++) {
 		const struct file *file = survey->range_files[i];
 
-		if (file && file->again_ns && !file->tried)
-			return true;
+		if (file && file->again_ns && !file->tried &&
+		    (!again_ns || file->again_ns < again_ns))
+			again_ns = file->again_ns;
 	}
-	return false;
+	return again_ns;
 }
 
 static void process_known(struct survey *survey, uint64_t now_ns)
@@ -89,8 +91,9 @@ static void process_known(struct survey *survey, uint64_t now_ns)
 	}
 	for (size_t i = 0; i < survey->ranges_len; i++)
 		ranges[i] = range_code(survey, i);
+	process->late = 0;
 	process->partial = survey->at < survey->ranges_len;
-	process->late = files_are_late(survey);
+	process->again_ns = files_again_ns(survey);
 	process_tell(&survey->processes, process, survey->pidfd, ranges, survey->ranges_len, files,
 		     len);
 	survey->ranges_len = 0;
@@ -107,6 +110,7 @@ static void maps_ask(struct survey *survey, struct process *process, uint64_t no
 	};
 
 	process->read_ns = now_ns;
+	process->again_ns = 0;
 	survey->process = process->identity;
 	cleanup_close(&survey->pidfd);
 	survey->pidfd = process_open(process);
@@ -161,7 +165,7 @@ static void file_miss(struct survey *survey, int result, uint64_t now_ns)
 
 	file->late += result == -ETIMEDOUT;
 	file->tried = file->late >= FILE_TRIES;
-	file->again_ns = result == -ETIMEDOUT ? now_ns + FILE_AGAIN_NS : 0;
+	file->again_ns = result == -ETIMEDOUT ? process_again_ns(file->late, now_ns) : 0;
 	survey->at++;
 	file_ask(survey, now_ns);
 }
@@ -187,6 +191,15 @@ static void table_ask(struct survey *survey, int fd, uint64_t now_ns)
 }
 
 /* --- answers -------------------------------------------------------------------------------- */
+
+static void maps_miss(struct survey *survey, int result, uint64_t now_ns)
+{
+	struct process *process = processes_find(&survey->processes, &survey->process);
+
+	survey->step = SURVEY_RESTS;
+	if (process && result == -ETIMEDOUT)
+		process->again_ns = process_again_ns(++process->late, now_ns);
+}
 
 static void maps_take(struct survey *survey, const struct opener_answer *answer, uint64_t now_ns)
 {
@@ -251,7 +264,7 @@ static bool opener_answered(struct survey *survey, uint64_t now_ns)
 	if (survey->step == SURVEY_MAPS && !r)
 		maps_take(survey, &answer, now_ns);
 	else if (survey->step == SURVEY_MAPS)
-		survey->step = SURVEY_RESTS;
+		maps_miss(survey, r, now_ns);
 	else if (survey->step == SURVEY_FILE && !r && fd >= 0)
 		file_take(survey, &answer, TAKE_FD(fd), now_ns);
 	else if (survey->step == SURVEY_FILE)
@@ -335,6 +348,11 @@ bool survey_is_done(struct survey *survey, uint64_t now_ns)
 		return true;
 	process = processes_find(&survey->processes, &survey->process);
 	return process && process->deferred;
+}
+
+bool survey_lacks(const struct survey *survey)
+{
+	return processes_lack(&survey->processes);
 }
 
 void survey_ask(struct survey *survey, struct survey_wish *wish)

@@ -80,6 +80,9 @@ uint64_t survey_due_ns(const struct survey *survey);
 /* Whether the code of all processes that the last walk has met is known, but of deferred ones. */
 bool survey_is_done(struct survey *survey, uint64_t now_ns);
 
+/* Whether it then goes on soon with one of them, as a helper was late, or is being replaced. */
+bool survey_lacks(const struct survey *survey);
+
 /* Asks for names; survey_go_on() then goes on with that first. One wish at a time. */
 void survey_ask(struct survey *survey, struct survey_wish *wish);
 

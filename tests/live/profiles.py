@@ -134,7 +134,8 @@ class Profile:
         left_out = sum(self.ends().values())
         print(f"samples {self.samples}, not complete {self.ends()}")
         assert self.samples >= at_least, f"{self.samples} samples are too few"
-        assert left_out <= max(1, (1 - share) * self.samples), (self.samples, self.ends())
+        broken = [stack for stack in self.stacks if not stack.is_complete]
+        assert left_out <= max(1, (1 - share) * self.samples), broken
         elsewhere = [each for each in self.stacks if not BEGINS.match(each.frames[0])]
         assert Profile(elsewhere).samples - left_out <= max(1, (1 - share) * self.samples), elsewhere
 

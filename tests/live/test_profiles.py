@@ -336,14 +336,16 @@ def test_a_process_that_ends_is_in_the_profile_with_its_names(profiling, start):
 
 
 # Within which the code of a program that begins in a profile has been read, also on a busy machine.
-READ_SECONDS = bound(6, 25)
+READ_SECONDS = bound(6, 15)
 
 
 def test_a_process_that_starts_meanwhile_is_in_the_profile(profiling, start):
     """Until its code has been read, which is looked for every second, its stacks are of none."""
-    profile = begun(take, profiling, READ_SECONDS)
-    burner = start(Service, "burner")
-    seen = profile.result().of(burner.name)
+    breeder = start(Service, "breeder", ms=1000 * READ_SECONDS)
+    profiling.workload_of(breeder.port)
+    profile = begun(take, profiling, READ_SECONDS, workload=breeder.name)
+    breeder.ask(f"run 1 {own_copy('burner')}")
+    seen = profile.result()
     assert set(seen.ends()) <= {"[process_unknown]"}
     assert seen.calling("main", "worker", "spin") > 0
 
@@ -370,7 +372,8 @@ def test_children_that_live_for_a_moment_have_the_code_of_their_parent(profiling
     profile = begun(take, profiling, 5, workload=breeder.name)
     after = breeder.ask("burn 20")
     seen = profile.result()
-    seen.expect_complete()
+    # Where a function is looked up by its first call there is no rule: each child looks up its own.
+    seen.expect_complete(0.9)
     of_children = seen.calling("main", "children_run", "child_run", "child_burn")
     assert at_least(of_children, seen.samples, 0.75), seen.stacks  # the rest makes them
     expected = HZ * (after["cpu_us"] - before["cpu_us"]) / 1e6
@@ -406,11 +409,13 @@ def test_a_process_that_executes_another_program_has_the_names_of_that(profiling
     burner = start(Service, "burner")
     wait_until_read(profiling, profiling.workload_of(burner.port))
     thrower = own_copy("thrower")
-    profile = begun(take, profiling, READ_SECONDS)
+    work = in_source(thrower, "work")
+    profile = begun(take, profiling, 3)
     burned(burner.pid)
     burner.process.stdin.write(f"become {thrower}\n")
     burner.process.stdin.flush()
-    assert burner.process.stdout.readline().startswith("ready")
+    ready, port = burner.process.stdout.readline().split()
+    assert ready == "ready"
     seen = profile.result()
     before, after = (
         profiles.Profile([stack for stack in seen.stacks if stack.pool == path.name])
@@ -418,13 +423,12 @@ def test_a_process_that_executes_another_program_has_the_names_of_that(profiling
     )
     before.expect_complete()
     assert at_least(before.calling("main", "worker", "spin"), before.samples, 0.9)
-    # Where a function is looked up by its first call there is no rule.
-    others = sum(after.ends().values()) - after.ends().get("[process_unknown]", 0)
-    assert others <= max(1, 0.02 * after.samples), after.ends()
-    work = in_source(thrower, "work")
-    assert after.calling(work) >= 0.9 * after.where(lambda stack: stack.is_complete)
-    assert after.calling(work) > 0
     assert not after.calling("worker")
+    workload = profiling.workload_of(int(port))
+    wait_until_read(profiling, workload)
+    after = take(profiling, 2, workload=workload)
+    after.expect_complete()
+    assert at_least(after.calling(work), after.samples, 0.9)
 
 
 def test_a_program_whose_file_is_another_now_has_its_own_names(profiling, start):

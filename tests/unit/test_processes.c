@@ -227,6 +227,17 @@ Test(processes, are_read_again_where_they_have_missed_and_not_too_often)
 	process->partial = true;
 	cr_expect_null(processes_next(&herd->processes, NOW + PROCESS_READ_NS - 1));
 	cr_expect_eq(processes_next(&herd->processes, NOW + PROCESS_READ_NS), process);
+	cr_expect(processes_lack(&herd->processes));
+	process->partial = false;
+	cr_expect_not(processes_lack(&herd->processes));
+	process->again_ns = NOW + 5;
+	cr_expect_null(processes_next(&herd->processes, NOW + 4));
+	cr_expect_eq(processes_next(&herd->processes, NOW + 5), process);
+	cr_expect(processes_lack(&herd->processes));
+	process->deferred = true;
+	cr_expect_not(processes_lack(&herd->processes), "it is not wanted");
+	process->left_out = true;
+	cr_expect_null(processes_next(&herd->processes, NOW + 5));
 	herd_free(herd);
 }
 

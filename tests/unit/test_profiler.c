@@ -267,13 +267,37 @@ Test(profiler, samples_at_last_although_code_cannot_be_read)
 	profiler_site_free(ps);
 }
 
-/* Of the first process the code cannot be read: it is not waited for. */
-Test(profiler, reads_first_what_the_profile_is_of)
+/* One that is of all is begun meanwhile: then the other process is read as well. */
+Test(profiler, reads_what_the_profile_is_of_and_no_other)
 {
 	struct profiler_site *ps = profiler_site_new();
 	const struct script_log *opener = &ps->helped.script->opener;
+	int fds[2];
+
+	surveying_add(&ps->helped);
+	surveying_map(&ps->helped, 0, ADDRESS, 5);
+	surveying_add(&ps->helped)->tree = DB;
+	profiler_site_meet(ps);
+	fds[0] = profiler_site_begin(ps, "seconds=60&workload=db&format=folded");
+	cr_expect_neq(plain_slot(ps->helped.loader, ps->helped.children[1]).slot, 0);
+	profiler_site_turn(ps);
+	cr_expect_eq(opener->len, 1);
+	cr_expect_eq(opener->pids[0], ps->helped.children[1]);
+	fds[1] = profiler_site_ask(ps, "seconds=60&format=folded");
+	PROFILER_SITE_UNTIL(ps, plain_slot(ps->helped.loader, ps->helped.children[0]).slot);
+	close(fds[0]);
+	close(fds[1]);
+	profiler_site_free(ps);
+}
+
+/* Call sites of locks are wanted of all: of the one that cannot be read it does not wait. */
+Test(profiler, reads_first_what_the_profile_is_of)
+{
+	struct profiler_site *ps = profiler_site_make(false, true);
+	const struct script_log *opener = &ps->helped.script->opener;
 	int fd;
 
+	profiler_site_turn(ps);
 	surveying_add(&ps->helped);
 	surveying_map(&ps->helped, 0, ADDRESS, 5);
 	surveying_add(&ps->helped)->tree = DB;
@@ -286,6 +310,29 @@ Test(profiler, reads_first_what_the_profile_is_of)
 	serve(&ps->site, -1, 0, now_ms() + 500);
 	cr_expect(profiler_site_samples(), "it waits for the other one");
 	cr_expect_neq(plain_slot(ps->helped.loader, ps->helped.children[1]).slot, 0);
+	close(fd);
+	profiler_site_free(ps);
+}
+
+/* Its samples would end there, as its code would not be known yet. */
+Test(profiler, waits_for_a_file_at_which_the_opener_was_late)
+{
+	struct profiler_site *ps = profiler_site_new();
+	const struct process_code *code;
+	struct code_slot slot;
+	int fd;
+
+	surveying_add(&ps->helped);
+	surveying_map(&ps->helped, 0, ADDRESS, 5);
+	profiler_site_meet(ps);
+	ps->helped.script->file = SCRIPT_HANG;
+	fd = profiler_site_ask(ps, "seconds=1&format=folded");
+	PROFILER_SITE_UNTIL(ps, ps->helped.script->opener.len == 2);
+	ps->helped.script->file = SCRIPT_NONE;
+	PROFILER_SITE_UNTIL(ps, profiler_site_samples());
+	slot = plain_slot(ps->helped.loader, ps->helped.children[0]);
+	code = plain_at(ps->helped.loader, "process_code", slot.slot);
+	cr_expect_neq(code->ranges[0].file, 0);
 	close(fd);
 	profiler_site_free(ps);
 }
