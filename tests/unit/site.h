@@ -36,6 +36,7 @@ struct site {
 	struct helper *checker;
 	const char *web_config; /* a file; NULL: every client may ask */
 	size_t max_requests;
+	int socket_bytes; /* as SO_SNDBUF and SO_RCVBUF; 0: what the machine gives */
 	uint16_t port;
 	size_t page_bytes; /* of /metrics */
 	int page_error;
@@ -67,6 +68,15 @@ static inline int site_metrics(void *arg, const struct http_request *request,
 		r = http_page_text(page, 200, text);
 	free(text);
 	return r;
+}
+
+/* What the server's listener has, connections have as well (tcp(7)). */
+static inline void site_limit(const struct site *site, int fd, int option)
+{
+	const int bytes = site->socket_bytes;
+
+	if (bytes)
+		cr_assert_eq(setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof(bytes)), 0);
 }
 
 /* Says what it was asked. */
@@ -165,6 +175,7 @@ static inline void site_start_with(struct site *site, unsigned idle_ms, unsigned
 	site_route(site);
 	options.routes = site->routes;
 	cr_assert_geq(options.listeners[0], 0, "%s", error);
+	site_limit(site, options.listeners[0], SO_SNDBUF);
 	site->page_bytes = 1000;
 	site->port = http_listen_port(options.listeners[0]);
 	cr_assert_neq(site->port, 0);
@@ -216,6 +227,7 @@ static inline int connect_from(const struct site *site, uint8_t host)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	cr_assert_geq(fd, 0);
+	site_limit(site, fd, SO_RCVBUF);
 	cr_assert_eq(bind(fd, (const struct sockaddr *)&from, sizeof(from)), 0);
 	cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	return fd;

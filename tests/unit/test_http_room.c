@@ -7,8 +7,9 @@
 #define LOOK_MS 100
 #define RUNS_MAX 12 /* of one that polls there would be more in LOOK_MS already */
 #define PROMPT_MS 800 /* for what takes a moment, and without a wake until a deadline: 1000 */
-#define BIG_BYTES ((size_t)16 << 20) /* more than sockets hold */
-#define SOME_BYTES (1U << 20) /* of these, taken at once */
+#define SOCKET_BYTES (64 << 10)
+#define BIG_BYTES ((size_t)1 << 20) /* more than two of these hold, which the kernel doubles */
+#define SOME_BYTES (256U << 10) /* of these, taken at once */
 
 /* Whether the server has read all that was sent from @fd (proc_pid_net(5): a line of tcp). */
 static bool server_has_read(const struct site *site, int fd)
@@ -130,7 +131,7 @@ Test(http_room, those_that_wait_look_again_when_another_answer_has_begun_and_end
 /* On a connection that goes on. */
 Test(http_room, there_is_room_as_soon_as_an_answer_has_been_taken)
 {
-	_cleanup_(site_stop) struct site site = { .max_requests = 1 };
+	_cleanup_(site_stop) struct site site = { .max_requests = 1, .socket_bytes = SOCKET_BYTES };
 	_cleanup_(cleanup_free) char *some = malloc(SOME_BYTES);
 	size_t taken = 0;
 	int taker, fd;
@@ -157,7 +158,7 @@ Test(http_room, there_is_room_as_soon_as_an_answer_has_been_taken)
 /* The one that comes last has no answer under way, and so gets its page first. */
 Test(http_room, one_that_lets_another_go_first_goes_after_it)
 {
-	_cleanup_(site_stop) struct site site = { 0 };
+	_cleanup_(site_stop) struct site site = { .socket_bytes = SOCKET_BYTES };
 	int slow, fd, poorer;
 
 	site_start(&site);
@@ -179,7 +180,7 @@ Test(http_room, one_that_lets_another_go_first_goes_after_it)
 /* None of its own client is ended before it is late, of which no descriptor tells. */
 Test(http_room, a_client_gets_room_when_an_answer_of_its_own_is_late)
 {
-	_cleanup_(site_stop) struct site site = { .max_requests = 1 };
+	_cleanup_(site_stop) struct site site = { .max_requests = 1, .socket_bytes = SOCKET_BYTES };
 	int64_t began_ms;
 	int slow, fd;
 
@@ -198,7 +199,7 @@ Test(http_room, a_client_gets_room_when_an_answer_of_its_own_is_late)
 
 Test(http_room, one_that_has_waited_goes_before_one_that_comes)
 {
-	_cleanup_(site_stop) struct site site = { .max_requests = 1 };
+	_cleanup_(site_stop) struct site site = { .max_requests = 1, .socket_bytes = SOCKET_BYTES };
 	int slow, fds[2];
 
 	site_start(&site);
