@@ -11,6 +11,7 @@ import pytest
 import panels
 from exporter import IS_QUIET
 from scene import JOB, Scene
+from services import wait_until
 
 # Conditions are made by load: on a busy machine other alerts may rightly fire as well.
 pytestmark = pytest.mark.bounds
@@ -116,10 +117,19 @@ def rules(scene, kind):
     return [rule for group in groups for rule in group["rules"]]
 
 
+def expect_evaluated(scene, kind):
+    """A busy machine may evaluate one twice at a time, which Prometheus refuses until the next."""
+
+    def bad():
+        return [rule["name"] for rule in rules(scene, kind) if rule["health"] != "ok"]
+
+    wait_until(lambda: not bad(), FIRE_SECONDS, f"{kind}: one cannot be evaluated")
+
+
 def test_every_recording_rule_has_data(scene):
     found = rules(scene, "record")
     assert len(found) > 30
-    assert [rule["name"] for rule in found if rule["health"] != "ok"] == []
+    expect_evaluated(scene, "record")
     empty = [
         rule["name"]
         for rule in found
@@ -129,7 +139,7 @@ def test_every_recording_rule_has_data(scene):
 
 
 def test_every_alert_can_be_evaluated(scene):
-    assert [rule["name"] for rule in rules(scene, "alert") if rule["health"] != "ok"] == []
+    expect_evaluated(scene, "alert")
 
 
 def test_alerts_resolve_and_have_fired_for_nothing_else(scene):
