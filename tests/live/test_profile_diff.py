@@ -66,19 +66,18 @@ def rates_of(path):
     return itself, with_calls
 
 
-@pytest.fixture
-def pair(start):
+@pytest.fixture(scope="module")
+def pair(start_for_module):
     """Two profiles of one program, which burns on two threads more in the second. All may read them."""
     paths = []
     folder = Path(tempfile.mkdtemp(prefix="workload_profile_"))
     folder.chmod(0o755)
-    first = start(Service, "burner")
+    first = start_for_module(Service, "burner")
     for threads in 0, 2:
-        if threads:
-            first.stop()
-        service = start(Service, first.path, threads=threads) if threads else first
+        service = start_for_module(Service, first.path, threads=threads) if threads else first
         paths.append(write(service, folder / f"{threads}.pb.gz"))
         paths[-1].chmod(0o644)
+        service.stop()
     yield paths
     shutil.rmtree(folder)
 
@@ -178,11 +177,12 @@ def bomb(path):
 
 
 @pytest.mark.parametrize("made", [no_profile, missing, folder, bomb])
-def test_what_is_none_is_said(pair, made):
-    why = made(pair[1])
-    done = diff(*pair)
+def test_what_is_none_is_said(pair, made, tmp_path):
+    other = shutil.copy(pair[1], tmp_path / "other")
+    why = made(other)
+    done = diff(pair[0], other)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"profile: cannot read {pair[1]}: {why}\n"
+    assert done.stderr == f"profile: cannot read {other}: {why}\n"
 
 
 def test_only_profiles_of_one_kind_are_compared_and_no_file_is_written(pair, start, tmp_path):
