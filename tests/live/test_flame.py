@@ -103,7 +103,7 @@ def amount_of(box):
 
 @pytest.fixture
 def burner(profiling, start):
-    service = start(Service, "burner")
+    service = start(Service, "burner", rest_us=500)
     profiling.workload_of(service.port)
     wait_until_read(profiling, service.name)
     return service
@@ -226,7 +226,7 @@ def test_waits_are_told_in_seconds_by_one_that_wants_a_password(browser, guarded
 
 
 def test_names_are_text(browser, profiling, start):
-    burner = start(Service, "burner", name="<img src=x>")
+    burner = start(Service, "burner", rest_us=500, name="<img src=x>")
     profiling.workload_of(burner.port)
     wait_until_read(profiling, quote(burner.name))
     page = Page(browser, profiling, workload=burner.name, type="profile", seconds=1)

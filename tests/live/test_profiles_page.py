@@ -25,7 +25,7 @@ AT_ONCE = 32
 
 @pytest.fixture
 def burner(profiling, start):
-    service = start(Service, "burner")
+    service = start(Service, "burner", rest_us=500)
     assert profiling.workload_of(service.port) == service.name
     return service
 

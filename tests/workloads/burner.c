@@ -5,6 +5,7 @@
  * sample the same one: 60, 30 and 10 % of the time.
  *
  * --threads: further ones that burn in `worker`, called by `thread_run`. --idle: 1: main does not.
+ * --rest-us: after each slice, of about SLICE_US: for tests that only want samples.
  * --quiet: 1: it does not listen, and so is a part of the workload that has started it.
  *
  * Commands: `stats` (most_ns, some_ns, least_ns: CPU time in each, by the clocks of the threads
@@ -25,6 +26,7 @@ enum { MOST, SOME, LEAST, FUNCTIONS };
 
 static uint64_t burned_ns[FUNCTIONS];
 static uint64_t slice_rounds;
+static long rest_us;
 
 FRAME static void spin(uint64_t rounds)
 {
@@ -79,6 +81,8 @@ FRAME static void worker(unsigned int seed)
 		slice_burn(function);
 		__atomic_fetch_add(&burned_ns[function], clock_thread_ns() - begin,
 				   __ATOMIC_RELAXED);
+		if (rest_us)
+			clock_sleep_us(rest_us);
 	}
 }
 
@@ -132,6 +136,7 @@ int main(int argc, char **argv)
 	const struct option_row options[] = {
 		{ "port", &port, NULL, "to listen on; 0 for any free one" },
 		{ "threads", &threads, NULL, "that burn, beside main" },
+		{ "rest-us", &rest_us, NULL, "after each slice" },
 		{ "idle", &idle, NULL, "1: main does not burn" },
 		{ "quiet", &quiet, NULL, "1: it neither listens nor says that it is ready" },
 		{ 0 },
