@@ -173,12 +173,12 @@ static inline void holder_join(struct task_struct *task, struct sock *sk, struct
 	struct tree *owner = tree_at(tracked->tree);
 
 	if (leader && leader->tree) {
-		if (!owner || !tracked_current(tracked) ||
+		if (!owner || !tracked_info(tracked) ||
 		    (leader->tree != tracked->tree && handed_down(task->group_leader, owner)))
 			listener_track(sk, leader->tree);
 		return;
 	}
-	if (!owner || !tracked_current(tracked) || !tree_has_place_of(owner, task)) {
+	if (!owner || !tracked_info(tracked) || !tree_has_place_of(owner, task)) {
 		listener_found(sk, task);
 		return;
 	}

@@ -2,7 +2,7 @@
 /*
  * Endpoints: what the kernel side adds up per (tree, port). Array `endpoints` holds
  * shards copies of each slot, slot * shards + shard, written with atomic additions only;
- * user space adds the copies.
+ * user space adds the copies. Without the feature `requests` it is empty but for one.
  */
 #ifndef WORKLOAD_ABI_REQUESTS_H
 #define WORKLOAD_ABI_REQUESTS_H
@@ -32,12 +32,17 @@ struct endpoint_key {
 	__u32 port;
 };
 
-/* Array `endpoint_info`, one per slot; used is set last. */
+/* Values of used. */
+#define ENDPOINT_FREE 0U
+#define ENDPOINT_USED 1U
+#define ENDPOINT_CLOSED 2U /* by user space: what was measured there is stale */
+
+/* Array `endpoint_info`, one per slot; used is set last. That of SLOT_OTHER stays free. */
 struct endpoint_info {
 	__u32 tree;
 	__u32 port;
 	__u32 generation; /* bumped by user space when the slot is given back */
-	__u32 used;
+	__u32 used; /* ENDPOINT_ */
 	__u32 sought; /* set by the kernel side: its port was looked for; user space clears it */
 	__u32 learned; /* set by the kernel side: LEARNED_ */
 };

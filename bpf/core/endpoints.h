@@ -172,7 +172,7 @@ static inline __u32 endpoint_take(const struct endpoint_key *key, struct tree *t
 	info->tree = key->tree;
 	info->port = key->port;
 	info->sought = 1;
-	__sync_lock_test_and_set(&info->used, 1);
+	__sync_lock_test_and_set(&info->used, ENDPOINT_USED);
 	return slot;
 }
 
@@ -227,6 +227,17 @@ static inline struct endpoint_shard *tracked_current(const struct tracked *track
 							 bpf_get_smp_processor_id() & (shards - 1));
 
 	return shard && shard->generation == tracked->generation ? shard : NULL;
+}
+
+/* What is known of the socket's endpoint; NULL if the endpoint is gone. */
+static inline struct endpoint_info *tracked_info(const struct tracked *tracked)
+{
+	__u32 slot = tracked->slot;
+	struct endpoint_info *info = bpf_map_lookup_elem(&endpoint_info, &slot);
+
+	return info && info->used != ENDPOINT_CLOSED && info->generation == tracked->generation
+		       ? info
+		       : NULL;
 }
 
 /* The state of @sk; NULL: it has none. What is left of a socket that was there before is none. */
@@ -290,19 +301,10 @@ static inline int tracked_forget(__u64 address, struct tracked *tracked, __u64 s
 /* The same of a socket that is gone: no program has seen its end. */
 static inline void tracked_clear(__u64 address, struct tracked *tracked, __u64 storage)
 {
-	__u32 tree = tracked_current(tracked) ? tracked->tree : SLOT_OTHER;
+	__u32 tree = tracked_info(tracked) ? tracked->tree : SLOT_OTHER;
 
 	if (tracked_forget(address, tracked, storage))
 		drop_of(tree, DROP_END_UNSEEN);
-}
-
-/* What is known of the socket's endpoint; NULL if the endpoint is gone. */
-static inline struct endpoint_info *tracked_info(const struct tracked *tracked)
-{
-	__u32 slot = tracked->slot;
-	struct endpoint_info *info = bpf_map_lookup_elem(&endpoint_info, &slot);
-
-	return info && info->generation == tracked->generation ? info : NULL;
 }
 
 /* @what: LEARNED_ */
@@ -326,7 +328,7 @@ static inline void tracked_seek(struct tracked *tracked)
 	__u32 slot;
 
 	/* An `other` has no port; nor has a listener that waits for its own. */
-	if (!info || info->port || !tracked->port || !tracked_current(tracked))
+	if (!info || info->port || !tracked->port)
 		return;
 	tree = tree_at(tracked->tree);
 	if (!tree || !(tree->flags & TREE_USED))

@@ -25,6 +25,7 @@
 struct requests {
 	struct kernel *kernel;
 	struct view info, shards, gauges, sweeps;
+	size_t copies; /* of what is counted at a slot: the shards; 0 while this is off */
 	int slots, free; /* descriptors: which slot an endpoint has; slots without one */
 	uint64_t swept_ns; /* when the gauges were taken */
 	struct leaving *leaving; /* of each slot */
@@ -89,6 +90,7 @@ static int requests_open(const struct feature_env *env, void **state)
 	if (!r)
 		r = view_open(&requests->shards, loader, "endpoints",
 			      sizeof(struct endpoint_shard));
+	requests->copies = requests->shards.entries > 1 ? env->kernel->sizes.shards : 0;
 	if (!r)
 		r = view_open(&requests->gauges, loader, "endpoint_gauges",
 			      sizeof(struct endpoint_gauges));
@@ -143,7 +145,7 @@ static int endpoint_read(struct requests *requests, uint32_t slot, struct endpoi
 	if (slot != SLOT_OTHER && !__atomic_load_n(&info->used, __ATOMIC_ACQUIRE))
 		return 0;
 	memset(row, 0, sizeof(*row));
-	for (size_t i = 0; i < requests->kernel->sizes.shards; i++) {
+	for (size_t i = 0; i < requests->copies; i++) {
 		const struct endpoint_shard *shard = shard_at(requests, slot, i);
 
 		if (!shard)
@@ -173,10 +175,11 @@ static void endpoint_hide(struct requests *requests, uint32_t slot, uint64_t now
 /* From now on nothing begins to be added to @slot: sockets that still remember it are stale. */
 static int endpoint_close(struct requests *requests, uint32_t slot, uint64_t now_ns)
 {
-	const struct endpoint_info *info = view_at(&requests->info, slot);
+	struct endpoint_info *info = view_at(&requests->info, slot);
 
 	endpoint_hide(requests, slot, now_ns);
-	for (size_t i = 0; i < requests->kernel->sizes.shards; i++) {
+	__atomic_store_n(&info->used, ENDPOINT_CLOSED, __ATOMIC_SEQ_CST);
+	for (size_t i = 0; i < requests->copies; i++) {
 		struct endpoint_shard *shard = shard_at(requests, slot, i);
 
 		if (!shard)
@@ -195,7 +198,7 @@ static int endpoint_free(struct requests *requests, uint32_t slot)
 
 	if (!info || !gauges)
 		return -ENOMEM;
-	for (size_t i = 0; i < requests->kernel->sizes.shards; i++) {
+	for (size_t i = 0; i < requests->copies; i++) {
 		struct endpoint_shard *shard = shard_at(requests, slot, i);
 
 		if (!shard)
@@ -205,7 +208,9 @@ static int endpoint_free(struct requests *requests, uint32_t slot)
 	}
 	trees_give_back(requests->kernel, info->tree, SHARE_ENDPOINTS, !info->port);
 	memset(gauges, 0, sizeof(*gauges)); /* of the last sweep: not the next owner's */
-	*info = (struct endpoint_info){ .generation = info->generation + 1 };
+	/* Before anything else, or what was closed would look open. */
+	__atomic_store_n(&info->generation, info->generation + 1, __ATOMIC_SEQ_CST);
+	*info = (struct endpoint_info){ .generation = info->generation };
 	requests->leaving[slot] = (struct leaving){ 0 };
 	return table_push(requests->free, slot);
 }

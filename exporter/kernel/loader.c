@@ -105,7 +105,8 @@ static void feature_fail(struct loader *loader, size_t id, const char *step, int
 static int map_size(const struct loader *loader, struct bpf_map *map)
 {
 	unsigned int entries = plans_map_entries(loader->plans, loader->features_len,
-						 &loader->knobs.sizes, bpf_map__name(map));
+						 loader->options->wanted, &loader->knobs.sizes,
+						 bpf_map__name(map));
 
 	return entries ? bpf_map__set_max_entries(map, entries) : 0;
 }

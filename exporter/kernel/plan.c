@@ -13,14 +13,14 @@ size_t plan_backends(const struct feature_plan *plan)
 }
 
 unsigned int plans_map_entries(const struct feature_plan *const *plans, size_t len,
-			       const struct map_sizes *sizes, const char *name)
+			       unsigned int wanted, const struct map_sizes *sizes, const char *name)
 {
 	for (size_t id = 0; id < len; id++) {
 		const struct map_plan *maps = plans[id]->maps;
 
 		for (size_t i = 0; i < FEATURE_MAPS_SIZED_MAX && maps[i].name; i++)
 			if (!strcmp(maps[i].name, name))
-				return maps[i].entries(sizes);
+				return wanted & 1U << id ? maps[i].entries(sizes) : 1;
 	}
 	return 0;
 }

@@ -44,9 +44,12 @@ struct feature_plan {
 /* How many backends it has; 0: it has no object. */
 size_t plan_backends(const struct feature_plan *plan);
 
-/* How many entries map @name has, if one of the plans has that depend on the machine; 0: as many as
- * are declared. */
+/*
+ * How many entries map @name has, if one of the plans has that depend on the machine; 0: as many as
+ * are declared. One, of a feature that is not among the bits of @wanted: then nothing fills it.
+ */
 unsigned int plans_map_entries(const struct feature_plan *const *plans, size_t len,
-			       const struct map_sizes *sizes, const char *name);
+			       unsigned int wanted, const struct map_sizes *sizes,
+			       const char *name);
 
 #endif

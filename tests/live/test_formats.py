@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from bpf_maps import map_shown
 from clients import exchange
 from exposition import Scrape
 from scraper import SUITES, Scraper, Unavailable, Wire
@@ -183,14 +184,23 @@ def test_a_wrong_filter_is_a_bad_request_that_says_why(exporter, query, words):
     assert all(word in body for word in words), body
 
 
-def test_a_collector_that_is_switched_off_is_not_attached(exporters):
-    exporter = exporters("--no-collector.threads")
+@pytest.mark.parametrize("off", ["requests", "threads"])
+def test_a_collector_that_is_switched_off_is_not_attached(exporters, off):
+    exporter = exporters(f"--no-collector.{off}")
+    rest = {"discovery", "requests", "threads"} - {off}
     scrape = exporter.scrape()
-    assert collectors(scrape) == {"discovery", "requests"}
+    assert collectors(scrape) == rest
     features = {labels["feature"] for labels, _ in scrape.rows("workload_exporter_probe_attached")}
-    assert features == {"discovery", "requests"}
-    status, _, body = exporter.request("/metrics?collect[]=threads")
+    assert features == rest
+    status, _, body = exporter.request(f"/metrics?collect[]={off}")
     assert (status, "disabled" in body) == (400, True)
+
+
+def test_without_requests_their_table_takes_no_memory(exporter, exporters):
+    """Discovery needs it."""
+    without = exporters("--no-collector.requests")
+    whole, small = (map_shown(each, "endpoints")["bytes_memlock"] for each in (exporter, without))
+    assert small < whole / 50
 
 
 def test_the_exporters_own_metrics_can_be_left_out(exporters):

@@ -4,14 +4,13 @@ How many sockets and threads have state is told by events. Where the kernel leav
 over all of them put that right: their room is not lost for ever, and what is lost is counted.
 """
 
-import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from bpf_maps import bpftool, map_shown
 from clients import exchange
 from exporter import bound
 from exposition import Endpoint
@@ -29,13 +28,6 @@ STOP_SECONDS = 30
 RECOUNT_SECONDS = bound(30, 60)  # it takes place every ten seconds, and two must agree
 
 
-def bpftool(*arguments):
-    done = subprocess.run(
-        ["bpftool", "--json", "map", *arguments], check=True, capture_output=True, text=True
-    )
-    return json.loads(done.stdout)
-
-
 def inner_pid(exporter):
     """Of the exporter itself, where its launcher has forked."""
     pid = exporter.pid
@@ -44,9 +36,7 @@ def inner_pid(exporter):
 
 
 def map_of(exporter, name):
-    ids = [str(number) for number in exporter.bpf_ids("map", inner_pid(exporter))]
-    (number,) = (number for number in ids if bpftool("show", "id", number)["name"] == name)
-    return number
+    return str(map_shown(exporter, name, inner_pid(exporter))["id"])
 
 
 def place_of(exporter):

@@ -150,7 +150,7 @@ static inline void core_serve(struct core *core, uint32_t slot, uint32_t tree, u
 
 	info->tree = tree;
 	info->port = port;
-	info->used = 1;
+	info->used = ENDPOINT_USED;
 	for (uint64_t i = 0; i < requests; i++) {
 		struct endpoint_shard *shard = plain_at(
 			core->loader, "endpoints", (size_t)slot * PLAIN_SHARDS + i % PLAIN_SHARDS);

@@ -51,6 +51,7 @@ static const struct plain_table plain_tables[PLAIN_TABLES_MAX] = {
 	  .entries = PLAIN_ENDPOINTS,
 	  .element_bytes = sizeof(struct endpoint_info) },
 	{ .name = "endpoints",
+	  .sized_by = "requests",
 	  .entries = PLAIN_ENDPOINTS * PLAIN_SHARDS,
 	  .element_bytes = sizeof(struct endpoint_shard) },
 	{ .name = "endpoint_gauges",
@@ -95,11 +96,14 @@ struct loader *plain_loader_new(unsigned int wanted, plain_walk_fn walk, void *a
 			.on = wanted & 1U << i,
 		};
 	for (size_t i = 0; i < PLAIN_TABLES_MAX && plain_tables[i].name; i++) {
-		const char *feature = plain_tables[i].feature;
+		const char *feature = plain_tables[i].feature, *sized_by;
 
 		if (feature && !(wanted & 1U << features_find(feature)))
 			continue;
 		loader->tables[i] = plain_tables[i];
+		sized_by = plain_tables[i].sized_by;
+		if (sized_by && !(wanted & 1U << features_find(sized_by)))
+			loader->tables[i].entries = 1;
 		loader->tables[i].bytes = calloc(plain_tables[i].entries + 1,
 						 plain_tables[i].element_bytes + 1);
 		cr_assert_not_null(loader->tables[i].bytes);

@@ -25,7 +25,8 @@
 
 /* A table of bytes; of a map that is none of these only what was done to it is known. */
 struct plain_table {
-	const char *name, *feature;
+	const char *name, *feature; /* it is there with that feature alone, */
+	const char *sized_by; /* or has one element without it */
 	size_t entries, element_bytes; /* of arrays; 0: a list, or a table of keys */
 	unsigned char *bytes;
 	size_t pushed, deleted;

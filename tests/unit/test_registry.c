@@ -108,6 +108,29 @@ Test(registry, a_slot_that_is_given_back_is_empty_and_of_a_new_generation)
 	core_stop(core);
 }
 
+/* Its sockets are told from those of the next tree all the same. */
+Test(registry, without_requests_a_slot_is_closed_and_given_back_of_a_new_generation)
+{
+	struct core *core = core_start(ALL & ~core_mask("requests"));
+	const struct endpoint_info *info;
+	uint32_t last;
+
+	core_found(core, 1);
+	core_serve(core, 2, 1, 8080, 0);
+	refresh(core);
+	core_end(core, 1);
+	refresh(core);
+	info = plain_at(core->loader, "endpoint_info", 2);
+	cr_expect_eq(info->used, ENDPOINT_CLOSED);
+	cr_expect_eq(info->generation, 0);
+	refresh_later(core);
+	cr_expect_eq(info->used, ENDPOINT_FREE);
+	cr_expect_eq(info->generation, 1);
+	cr_expect_eq(plain_pushed(core->loader, "free_endpoints", &last), 1);
+	cr_expect_eq(last, 2);
+	core_stop(core);
+}
+
 Test(registry, a_service_that_starts_again_counts_on)
 {
 	struct core *core = core_start(ALL);
