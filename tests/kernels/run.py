@@ -65,7 +65,26 @@ MUTEXES = [
         "test_free_mutexes_are_counted_and_never_waited_for",
     )
 ]
+# Those that need no `go tool pprof`, which the files of the other architecture have not.
+FOLDED = [
+    f"tests/live/test_{test}"
+    for test in (
+        "profiles.py::test_functions_have_the_shares_of_time_that_they_have_measured[burner]",
+        "profiles_faults.py::test_memory_that_a_system_call_touches_has_that_innermost",
+        "lock_sites.py::test_each_site_is_shown_and_all_of_them_have_what_the_exact_metric_has[waiter]",
+        "holders.py",
+    )
+]
+PROFILES = [
+    *FOLDED,
+    "tests/live/test_profiles_waits.py::test_each_place_has_its_waits_and_their_time_and_all_of_them_the"
+    "_time_of_the_metrics[waiter]",
+    "tests/live/test_profiles_faults.py::test_each_place_has_its_share_and_all_of_them_what_the_kernel"
+    "_counts",
+]
 VERIFIER = ["tests/bpf/test_verifier.py::test_verifier_accepts_every_program"]
+
+EVERYTHING = [*REQUESTS, *THREADS, *MUTEXES, *KINDS]
 
 # Without cmpxchg16b, which is suspected of a double fault in the allocator seen once under QEMU 7.2.
 # Kernels can do without it, but with 7.x no storage for BPF could be made then.
@@ -87,11 +106,11 @@ SYSCALL = {"WORKLOAD_EXPORTER_FLAGS": "--requests.backend=syscall"}
 # The longest first: the last ones shall not run alone.
 ROWS = {
     "bookworm-arm64": Row(
-        "bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES, *KINDS], 5400, {}, CPU_ARM64, architecture="arm64"
+        "bookworm", [*LOAD, *EVERYTHING, *FOLDED], 5400, {}, CPU_ARM64, architecture="arm64"
     ),
-    "bookworm": Row("bookworm", [*LOAD, *REQUESTS, *THREADS, *MUTEXES, *KINDS], 5400),
-    "unstable": Row("unstable", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES, *KINDS], 5400, {}, CPU_CX16),
-    "trixie": Row("trixie", [*LOAD, *VERIFIER, *REQUESTS, *THREADS, *MUTEXES, *KINDS], 5400),
+    "bookworm": Row("bookworm", [*LOAD, *EVERYTHING, *PROFILES], 5400),
+    "unstable": Row("unstable", [*LOAD, *VERIFIER, *EVERYTHING, *PROFILES], 5400, {}, CPU_CX16),
+    "trixie": Row("trixie", [*LOAD, *VERIFIER, *EVERYTHING, *PROFILES], 5400),
     "unstable-syscall": Row("unstable", [*LOAD, *REQUESTS], 1500, SYSCALL, CPU_CX16),
     "trixie-syscall": Row("trixie", [*LOAD, *REQUESTS], 1500, SYSCALL),
     "bullseye": Row("bullseye", [f"{GUEST}/test_floor.py"], 120),
