@@ -381,16 +381,19 @@ static void vdso_settle(struct survey *survey)
 	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR); /* NOLINT: an address */
 	_cleanup_(unwind_table_free) struct unwind_table table = { 0 };
 	static const struct file_key key = { 0 }; /* no file has inode 0 */
+	static const struct unwind_table none;
 	struct file *file;
+	bool made;
 
-	if (!image || unwind_table_make(image, VDSO_BYTES, &table))
+	if (!image)
 		return;
+	made = !unwind_table_make(image, VDSO_BYTES, &table); /* arm64 gives none (vdso.lds.S) */
 	file = files_use(&survey->files, &key);
 	if (!file)
 		return;
 	file->tried = true;
 	file->path = strdup("[vdso]");
-	if (!files_settle(&survey->files, file, &table))
+	if (!files_settle(&survey->files, file, made ? &table : &none))
 		survey->vdso = file->number;
 }
 
