@@ -65,11 +65,11 @@ MUTEXES = [
         "test_free_mutexes_are_counted_and_never_waited_for",
     )
 ]
-# Those that need no `go tool pprof`, which the files of the other architecture have not.
+# Those that need no `go tool pprof`, which the files of the other architecture have not, and whose
+# stacks do not begin in its vdso, which has no frame information.
 FOLDED = [
     f"tests/live/test_{test}"
     for test in (
-        "profiles.py::test_functions_have_the_shares_of_time_that_they_have_measured[burner]",
         "profiles_faults.py::test_memory_that_a_system_call_touches_has_that_innermost",
         "lock_sites.py::test_each_site_is_shown_and_all_of_them_have_what_the_exact_metric_has[waiter]",
         "holders.py",
@@ -77,6 +77,7 @@ FOLDED = [
 ]
 PROFILES = [
     *FOLDED,
+    "tests/live/test_profiles.py::test_functions_have_the_shares_of_time_that_they_have_measured[burner]",
     "tests/live/test_profiles_waits.py::test_each_place_has_its_waits_and_their_time_and_all_of_them_the"
     "_time_of_the_metrics[waiter]",
     "tests/live/test_profiles_faults.py::test_each_place_has_its_share_and_all_of_them_what_the_kernel"
