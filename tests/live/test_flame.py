@@ -2,7 +2,6 @@
 """The page of flame graphs, in a real browser: what it draws, by mouse and by keys, and what it asks."""
 
 import contextlib
-import http.client
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -173,17 +172,6 @@ def test_keys_alone_ask_and_move(browser, profiling, burner):
 
 
 @contextlib.contextmanager
-def going_on(exporter, profile, headers):
-    """
-    A further profile goes on meanwhile: a browser may take longer to begin than the exporter keeps
-    what it has read of code (PROFILER_IDLE_NS).
-    """
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", exporter.port)) as connection:
-        connection.request("GET", f"/debug/pprof/{profile}&seconds=60", headers=headers)
-        yield
-
-
-@contextlib.contextmanager
 def waiting(waiter):
     """It waits without a break meanwhile, as a browser may be slow: yields a list of how long, in s."""
     over, waited = threading.Event(), []
@@ -215,7 +203,7 @@ def test_waits_are_told_in_seconds_by_one_that_wants_a_password(browser, guarded
 
     wait_until(lambda: waiter.name in targets(), START_SECONDS, "it has no name")
     wait_until(is_read, START_SECONDS, "its code is not read")
-    with waiting(waiter) as waited, going_on(guarded, f"mutex?workload={waiter.name}", secret):
+    with waiting(waiter) as waited:
         page = Page(browser, guarded, USER, workload=waiter.name, type="mutex", seconds=SECONDS)
         page.wait_for_graph()
     print(page.status(), [box.get_attribute("aria-label") for box in browser.all("#graph .box")])
